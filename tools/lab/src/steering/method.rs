@@ -1,4 +1,4 @@
-//! What the figures are given, each constant with its source, and what is said of the method.
+//! The inputs of all figures, with their sources, and the page's text about the method.
 
 use crate::figure::input::{Input, Source, fixed, inputs};
 use crate::sizes::Sizes;
@@ -54,9 +54,9 @@ pub(crate) const INPUTS: &[&[Input]] = &[&TESTBED, &CHOSEN];
 pub(crate) const HEAD: &str = "\
 # Figures of steering
 
-The figures of the steering paper (in-network conflict resolution for disaggregated memory) again: the store of chains, queue pairs and the
-steering program of rackmem on the paper's testbed in virtual time. This page is written by `rackmem-lab figure`; do not edit it. What the store
-and the program are is told in [chains](chains.md).
+The figures of the steering paper (in-network conflict resolution for disaggregated memory): rackmem's store of
+chains, queue pairs and steering program on the paper's testbed, simulated. [chains](chains.md) explains the
+store and the program. `rackmem-lab figure` writes this page; do not edit it.
 
 ```sh
 cargo run --release -p rackmem-lab-cli --features plots -- figure steering --ops 100000 --out docs/figures --page docs/steering.md
@@ -67,8 +67,9 @@ cargo run --release -p rackmem-lab-cli --features plots -- figure steering --ops
 /// What is said of the sizes.
 pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
     format!(
-        "Values of {VALUE} B, which with their heads are entries of 1 KiB. {} operations are counted with 64 threads, {} with 8 or fewer. Seed {seed}; \
-         every run's own seed follows from it and from the run's parameters.\n",
+        "Values of {VALUE} B, entries of 1 KiB with their heads. {} operations are counted with 64 \
+         threads, {} with 8 or fewer. Seed {seed}; each run derives its own seed from it and from its \
+         parameters.\n",
         operations(sizes.operations, 64),
         operations(sizes.operations, 1),
     )
@@ -76,19 +77,22 @@ pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
 
 /// What is said of the method.
 pub(crate) const METHOD: &str = "
-- Two client machines with up to 32 threads each, a server with the memory and the metadata server, and a fourth machine that is the switch: every
-  packet goes through its program, in both directions, also without steering. Clients, metadata server, queue pairs and program are those that
-  racks run (`crates/chain`, `crates/nic`, `switch::chains`), unchanged.
-- Every run is checked as it goes: an append goes behind an entry of its own key, once, and is in the chain when its client hears that it is; a
-  get returns nothing older than what was acknowledged when it began. A run in which that fails has no numbers.
-- Without steering clients do what Clover's published source does: an append whose compare-and-swap failed reads from entry to entry to the
-  tail, then tries again; after seven entries the metadata server is asked. Clover also reads a pointer to the latest entry beside each
-  entry, which is not here.
-- Calibrated, and so no result: the time between two atomics of different queue pairs to one region, from the 1.34x of 8 keys. What depends on
-  it is shown above (steering-nic).
-- Estimated, and said to be in the code: processor times of clients, metadata server and switch. Cores that threads share are not
-  modelled, nor locks inside of the clients' library.
-- Words that are bound are on one queue pair, on which the memory replays 16 atomics, as real NICs do.
-  Nothing is deleted, so no chain is closed: the metadata server's own compare-and-swaps would pass beside that queue pair, at its memory.
-- *Met* allows 25 %. Causes given under a table are our reading, and were not tested.
+- *What runs*: clients and metadata server of `crates/chain`, queue pairs of `crates/nic` and the program of
+  `switch::chains`, as in live racks, for appends and steered reads. Bound words, and WRITEs in place of
+  compare-and-swaps, are not live.
+- *Simulated*: two client machines with up to 32 threads each, a server with the memory and the metadata server,
+  and a fourth machine that is the switch. Every packet passes its program, also without steering. Processor
+  times are estimated.
+- *Without steering* clients do what Clover's published source does: an append whose compare-and-swap failed
+  reads on to the tail and retries; after seven entries it asks the metadata server. Clover's pointer to the
+  latest entry is left out.
+- *Checked* in every run: an append goes behind an entry of its own key, once, and is in the chain when its
+  client hears so; no get is older than what was acknowledged when it began. A run that fails has no numbers.
+- *Calibrated*: the time between two atomics of different queue pairs, 350 ns. It has no source. It was fitted
+  to Figure 4 (1.34x with 8 keys) after about 25 combinations of inputs had been tried, and stands on a cliff:
+  with 8 keys, 300 ns gives 1.28x and 400 ns 1.63x. steering-nic shows what depends on it.
+- *Limits*: cores that threads share, and locks inside the clients' library, are not modelled. Bound words are
+  on one queue pair, of which the memory replays 16 atomics. Nothing is deleted, so the metadata server's own
+  compare-and-swaps never bypass that queue pair.
+- Causes under a table are our reading and were not tested unless they say so.
 ";
