@@ -63,11 +63,9 @@ impl Figure for Spent {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "Times are measured along the chain of messages that each operation waited for: a \
-                 message has the path of the message that caused it, and a thread that of the message \
-                 that woke it. Hits count, with their access alone; a store operation has two accesses. \
-                 An operation that waits for another thread's fetch of the same block counts that \
-                 fetch's path."
+                "Times are measured along the chain of messages that each operation waited for, \
+                 including another thread's fetch of the same block. Hits count, with their access \
+                 alone; a store operation has two accesses."
                     .to_owned(),
             ],
             charts: Vec::new(),
@@ -95,21 +93,17 @@ impl Figure for Spent {
 }
 
 const REMARKS: [&str; 5] = [
-    "At 100 % uniform sharing conflicts cost little. A miss costs two messages in a row through the \
-     switch, and a block of 4 KiB. In the store, blocks cost as much, and operations on the hottest \
-     keys also wait for the blocks of all operations before them; smaller transfers shorten that wait, \
-     too.",
-    "*PEEK*, on the `rackmem` line, serves a read of a few words of a block that another node has \
-     modified: that node answers with the words. No lock is taken, no copy is made and no block goes \
-     home, so writes neither wait for these reads nor invalidate copies. Each node remembers for which \
-     blocks this pays. Only reads gain: a write still moves its block. On this line a locked entry that \
-     is to move to the switch moves at its unlock.",
-    "The last two columns are *estimates*, not protocols: they run rackmem's code, and only the times \
-     of blocks on the wire differ (`sim::rack::Blocks`).",
-    "*Words first*: a requester gets its words in a small message and goes on; the block follows. The \
-     estimate is optimistic: it assumes that no thread needs the rest earlier. A real protocol would \
-     need frames that are valid in part. PEEK leaves only writes to gain.",
-    "*Operations shipped*: no block travels. A real protocol would find the block in place for one \
-     operation in eight, and would lose wherever a block is used again, so a node would have to predict \
-     reuse. Grappa works so; PEEK does it for reads.",
+    "At 100 % uniform sharing a miss costs two messages in a row through the switch, and a block of 4 \
+     KiB; conflicts cost little. In the store, operations on the hottest keys also wait for the blocks \
+     of those before them.",
+    "*PEEK*, on the `rackmem` line: a node that has modified a block answers a read of a few of its \
+     words with the words. No lock is taken, no copy is made and no block goes home. Nodes remember for \
+     which blocks this pays. Writes still move blocks. On this line a locked entry moves to the switch \
+     at its unlock.",
+    "The last two columns are *estimates*: rackmem's code with other times for blocks on the wire \
+     (`sim::rack::Blocks`).",
+    "*Words first*: a requester goes on with its words; the block follows. It assumes that no thread \
+     needs the rest earlier. With PEEK only writes gain.",
+    "*Operations shipped*: no block travels, as in Grappa. It loses wherever a block is used again, so \
+     a node would have to predict reuse.",
 ];

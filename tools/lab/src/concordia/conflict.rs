@@ -48,10 +48,9 @@ fn table(
 fn turn() -> String {
     let Turn { pause, most } = Turn::PUBLISHED_HARDWARE;
     format!(
-        "On the `rackmem` line a node that is asked for the word through the wait queue keeps it while \
-         its own threads write it without a pause of {} ns, for at most {} us longer. Handing it over \
-         after each access gives the shortest waits, but moves the block all the time. ARCHITECTURE.md \
-         says how the two times were chosen.",
+        "On the `rackmem` line a node that is asked through the wait queue keeps the word while its own \
+         threads write it without a pause of {} ns, at most {} us longer: waits are longer, and the \
+         block moves less. ARCHITECTURE.md says how these times were chosen.",
         pause.0,
         most.0 / 1000
     )
@@ -86,15 +85,15 @@ impl Figure for OneBlock {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "Four threads on each node access the same 8 bytes. Grappa sends each operation to the \
-                 thread that owns the word."
+                "Four threads a node access the same 8 bytes. Grappa sends operations to the word's \
+                 owner."
                     .to_owned(),
                 turn(),
             ],
             tables: vec![
                 table("The longest operation of any thread, half of them reads, in ms", &HALF, results, |it| it.longest / 1e3),
                 table("The same, writes only", &WRITING, results, |it| it.longest / 1e3),
-                table("Operations of the slowest thread over an equal share, half reads", &HALF, results, |it| it.least),
+                table("Operations of the slowest thread over the mean, half reads", &HALF, results, |it| it.least),
                 table("The same, writes only", &WRITING, results, |it| it.least),
             ],
             remarks: Vec::new(),

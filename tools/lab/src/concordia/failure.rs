@@ -47,14 +47,13 @@ impl Figure for SwitchFailure {
             .line(Subject::Concordia.name(), it.curve.iter().map(|(at, rate)| (at * 1e3, rate / 1e6)));
         chart.marks = it.moments.iter().map(|(name, at)| (at * 1e3, name.clone())).collect();
         const SMALLER: &str = "Not known. Here reports cross an idle network, many blocks to a packet, \
-            and the switch's control plane takes no time. The paper does not say where its time goes.";
+            and the control plane takes no time.";
         Report {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "Time around the failure is scaled. The paper runs for 20 s before it, and its chip \
-                 initialises for 16 s; here each takes 8 ms. Recovery is not scaled: it works on full \
-                 caches and directories."
+                "The paper's 20 s before the failure and 16 s of initialisation are 8 ms each here. \
+                 Recovery is not scaled: caches and directories are full."
                     .to_owned(),
             ],
             tables: Vec::new(),

@@ -39,9 +39,8 @@ impl Figure for Locality {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "At 100 % locality all accesses are local. FlowCC's and GAM's costs of a local access \
-                 are calibrated there, so those two claims are no results. The paper does not give the \
-                 sharing ratio; we use 20 %."
+                "FlowCC's and GAM's costs of a local access are calibrated at 100 % locality. The paper \
+                 does not give the sharing ratio; we use 20 %."
                     .to_owned(),
             ],
             tables: Vec::new(),

@@ -98,10 +98,10 @@ const CHOSEN: [Input; 5] = [
     ),
 ];
 
-/// What the figures are given.
+/// The inputs of the figures.
 pub(crate) const INPUTS: &[&[Input]] = &[&RACK, &SYSTEMS, &CHOSEN];
 
-/// What the page begins with.
+/// The beginning of the page.
 pub(crate) const HEAD: &str = "\
 # Concordia's figures
 
@@ -114,33 +114,30 @@ cargo run --release -p rackmem-lab-cli --features plots -- figure concordia --ou
 
 ";
 
-/// What is said of the method.
+/// The text about the method.
 pub(crate) const METHOD: &str = "
-- *What runs*: Concordia, home-only and `rackmem` are the protocol code of `crates/node` and `crates/switch`.
-  GAM and Grappa are written again, in `tools/lab/src/gam` and `tools/lab/src/grappa`. GAM has two coherence
-  threads a node, as in the paper (section 7.1); \"GAM, one coherence thread\" stands beside it in Figure 9.
-- *Simulated*: links, NICs, PCIe, switch and processors, in virtual time.
-- *Load*: GAM's published micro benchmark. Each of 32 threads has 65,536 locations of 4 KiB; each location is in
-  a pool of 256 MiB that all threads share, with the probability of the sharing ratio. So a node's footprint
-  shrinks from 1 GiB, the size of its cache, to 256 MiB. Only the key-value store (Figure 14) and the times
-  around the failure (Figure 13) are scaled down.
-- *Start*: caches and directory are filled before a run, as a random history of accesses leaves them.
-  concordia-cold shows the same without.
-- *Calibrated*: FlowCC's and GAM's costs of a local access, to Figure 12 at 100 % locality.
-- *Chosen after results were seen*: Concordia's cache puts blocks into random sets (with an even hash it led GAM
-  without sharing), and the store's cache is larger than in proportion (in proportion Concordia was behind
-  Grappa). Claims that depend on these are no independent confirmation.
+- *What runs*: the protocol code of `crates/node` and `crates/switch` (Concordia, home-only, `rackmem`), and our
+  own versions of GAM and Grappa. GAM has two coherence threads a node (section 7.1); the line \"GAM, one
+  coherence thread\" stands beside it in Figure 9.
+- *Simulated*: links, NICs, PCIe, switch and processors.
+- *Load*: GAM's published micro benchmark, not scaled down: 32 threads with 65,536 locations of 4 KiB each. Each
+  location is, with the probability of the sharing ratio, in a pool of 256 MiB that all threads share. So a
+  node's footprint falls from 1 GiB, the size of its cache, to 256 MiB.
+- *Start*: caches and directory are filled before a run; concordia-cold shows the same without.
+- *Calibrated*: FlowCC's and GAM's local accesses, to Figure 12.
+- *Chosen after results were seen*: random sets in Concordia's cache (with an even hash it led GAM without
+  sharing), and a larger cache under the store (in proportion, Concordia was behind Grappa). Claims that depend
+  on these confirm nothing independently.
 - Causes under a table are our reading and were not tested unless they say so.
 ";
 
-/// What is said of the sizes.
+/// The text about sizes.
 pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     format!(
-        "Micro benchmark: {} nodes of {} threads, {} MiB of data a thread, {} MiB of cache a node; \
-         operations of 8 bytes. {} operations to warm up, then {} counted. Key-value store: {} keys, {} \
-         MiB of cache a node. Seed {seed}; each run derives its own seed from it and from its \
-         parameters, so results do not depend on the number of cores.\n",
+        "Micro benchmark: {} nodes of {} threads, {} MiB of data a thread, {} MiB of cache a node. {} \
+         operations to warm up, then {} counted. Key-value store: {} keys, {} MiB of cache a node. Seed \
+         {seed}: each run derives its own from it, so results do not depend on the number of cores.\n",
         sizes.nodes,
         sizes.threads,
         number(mib(sizes.places)),

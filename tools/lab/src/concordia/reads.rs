@@ -51,17 +51,15 @@ impl Figure for Reads {
             }
         }
         let (gam, concordia) = (Subject::Gam, Subject::Concordia);
-        const CACHED: &str = "A node's data, some 640 MiB, fit its cache of 1024 MiB here. So GAM does \
-            what it does at 100 % locality, and Concordia misses only where a set is full. The paper \
-            does not say what else misses there.";
+        const CACHED: &str = "A node's data, some 640 MiB, fit its cache of 1024 MiB, so hardly any \
+            access misses. The paper does not say what misses there.";
         claims.push(
             Claim::ahead(
                 "20 % sharing, 100 % reads: GAM ahead of Concordia",
                 mops(gam, lightly(100)) / mops(concordia, lightly(100)),
             )
             .because(
-                "Concordia misses where sets are full, but too rarely for GAM to lead. The paper gives \
-                 no number.",
+                "Too few of Concordia's accesses miss for GAM to lead. The paper gives no number.",
             ),
         );
         let all_read = |subject| mops(subject, heavily(100));
@@ -112,8 +110,7 @@ impl Figure for Reads {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "The paper's plot omits Concordia and GAM at 60 % sharing and 100 % reads; ours has \
-                 them."
+                "The paper's plot omits Concordia and GAM at 60 % sharing and 100 % reads."
                     .to_owned(),
             ],
             tables: Vec::new(),

@@ -44,9 +44,8 @@ impl Figure for Cost {
         let claims = vec![
             Claim::ratio(loses, 4.0, gam(0).mops() / gam(20).mops()),
             Claim::ratio("packets with sharing over packets without, at most", 18.0, most / fewest).because(
-                "Without sharing the working set fits GAM's caches, and it sends no packet here: we \
-                 divide by one packet in the whole run. The paper does not say what its GAM sends \
-                 without sharing.",
+                "Without sharing our GAM sends no packet: its caches hold the working set. The ratio is \
+                 to one packet in the whole run.",
             ),
         ];
         Report {
@@ -147,8 +146,8 @@ impl Figure for Sharing {
         let local = all_shared.per_operation(all_shared.hits) * 100.0;
         claims.push(
             Claim::quantity("Concordia's local accesses at 100 % sharing", 39.0, local, "%").because(
-                "Arithmetic of uniform accesses from eight nodes, half of them reads: 2 in 9 reads and \
-                 1 in 15 writes find their block, 14.4 % in all. The paper does not explain its 39 %.",
+                "With uniform accesses from eight nodes, 2 in 9 reads and 1 in 15 writes find their \
+                 block: 14.4 %. The paper does not explain its 39 %.",
             ),
         );
         let chart = Chart::new(self.name(), "Throughput against sharing", "sharing ratio (%)", "Mops");
@@ -212,14 +211,13 @@ impl Figure for HomePackets {
             charts: vec![chart],
             claims: vec![
                 Claim::ratio("home-only over Concordia, at most", 4.8, extremes(&fewer).1).because(
-                    "Our switch leaves home agents little work: misses of unshared data, evictions, and \
-                     write-backs of modified blocks that another node reads.",
+                    "Our switch leaves homes only unshared misses, evictions, and write-backs of \
+                     modified blocks that another node reads.",
                 ),
                 Claim::rises("home-only's packets rise with every step of sharing", &without),
                 Claim::ratio("Concordia, steady: most over least", 1.0, most / least).because(
-                    "Without sharing these packets are evictions and misses of a node's own data, which \
-                     fall with its footprint. With sharing they are write-backs of modified blocks that \
-                     other nodes read, which rise.",
+                    "Evictions and misses of a node's own data fall with its footprint; write-backs of \
+                     modified blocks that others read rise with sharing.",
                 ),
             ],
         }

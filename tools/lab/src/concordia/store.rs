@@ -97,13 +97,13 @@ impl Figure for KeyValue {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "The store of `crates/apps` runs unchanged on FlowCC and on GAM. Grappa sends each \
-                 operation to the thread that owns the key's slot."
+                "FlowCC and GAM run the store of `crates/apps`. Grappa sends operations to the key's \
+                 owner."
                     .to_owned(),
-                "64 million keys do not fit in a run. The most popular ranks keep a key each with \
-                 exactly their share of the requests; the others share all keys by a hash. So hot keys \
-                 are as hot as in the paper. The cache is larger than in proportion: 3 in 4 accesses \
-                 hit, as computed for the paper's sizes in `load::store`."
+                "The most popular of the paper's 64 million keys keep their share of requests; the \
+                 others share our fewer keys by a hash. So conflicts are the paper's. The cache is \
+                 larger than in proportion, for as many hits as with the paper's sizes (3 in 4, \
+                 `load::store`)."
                     .to_owned(),
             ],
             tables: [(READING, "95 % GET"), (WRITING, "50 % GET")].into_iter().map(|(axis, gets)| waits(&axis, gets, results)).collect(),

@@ -1,7 +1,7 @@
 //! Not in the paper: its experiments where the switch has less than it needs, and from a cold start.
 //!
-//! The paper's switch has an entry for every shared block, so its choice of blocks (the paper's second contribution) never
-//! matters. Here it does.
+//! The paper's switch has an entry for every shared block, so its choice of blocks, the paper's second
+//! contribution, never matters. Here it does.
 
 use super::compare::Axis;
 use crate::figure::chart::Chart;
@@ -191,10 +191,9 @@ impl Figure for Directory {
             title: self.title().to_owned(),
             notes: vec![
                 "The paper's switch has more entries than there are shared blocks. Here it has 2, 8 and \
-                 32 times fewer than the shared pool has blocks; homes choose their hottest blocks for \
-                 it by epochs. Uniform accesses leave nothing to choose, so the last plot has a hot \
-                 set: nine accesses in ten go to one location in 64. A hot set that moves changes after \
-                 each 500 operations of a thread."
+                 32 times fewer; homes choose their hottest blocks for it by epochs. In the last plot \
+                 nine accesses in ten go to a hot set, one location in 64; a moving one changes every \
+                 500 operations of a thread."
                     .to_owned(),
             ],
             tables: Vec::new(),
@@ -255,10 +254,9 @@ impl Figure for Cold {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "All other figures begin with filled caches and directories, and with the shared blocks \
-                 in the switch. Here nothing is filled: two operations for each location of every \
-                 thread run before counting, and the protocol's own migration moves entries to the \
-                 switch."
+                "Other figures begin with filled caches and directories. Here two operations for each \
+                 location of every thread fill them before counting, and entries migrate to the switch \
+                 by protocol."
                     .to_owned(),
             ],
             tables: Vec::new(),
