@@ -70,8 +70,8 @@ cargo run --release -p rackmem-lab-cli --features plots -- figure gcs --ops 6000
     sizes: |sizes, seed| {
         format!(
             "Figure 7: {} buckets. {} operations to warm up, then {} counted; a fifth of both for the \
-             layered lock. Before a run each thread takes its share of the locks once, to read. Seed \
-             {seed}; each run derives its own seed from it and from its parameters.\n",
+             layered lock. Threads first read their share of the locks once. Seed {seed}: each run \
+             derives its own from it.\n",
             buckets(sizes),
             sizes.warm_up,
             sizes.operations,
@@ -79,16 +79,15 @@ cargo run --release -p rackmem-lab-cli --features plots -- figure gcs --ops 6000
     },
     method: "
 - *What runs*: the lock code of `crates/node` and `crates/switch`, and a layered lock on coherent pages.
-- *Simulated*: compute blades with threads, and one memory blade without threads, whose NIC answers. The paper
-  puts two virtual machines on a server; here each is a machine.
-- *Layered lock*: it runs on FlowCC in the place of MIND's coherence; both have the directory in the switch and
-  pages of 4 KiB. FlowCC is charged for MIND's detour of modified pages through the memory blade. Refused faults
-  wait for 50 us, and longer each time up to 200 us, as in MIND's published source.
-- *Layout*: 32 locks of 128 B, or four regions of 1 KB, share a page, as an application would allocate them. So
-  threads of different locks compete for pages with layered locks and without combined data.
-- *Calibrated*: the time of a store's query besides lock and value, to the paper's 31.2 Mops. *Estimated*: how
-  the sums that MIND's paper gives for faults (9 us from the memory blade, 18 us from another blade; cited from
-  memory) divide into steps.
+- *Simulated*: compute blades, each a machine (the paper puts two on a server), and a memory blade whose NIC
+  answers.
+- *Layered lock*: FlowCC stands in for MIND's coherence; both have the directory in the switch and pages of 4
+  KiB. FlowCC is charged for MIND's detour of modified pages through the memory blade. Refused faults wait as in
+  MIND's published source.
+- *Layout*: 32 locks of 128 B or four regions of 1 KB share a page, so threads of different locks compete for
+  pages.
+- *Calibrated*: a store's query, to 31.2 Mops. *Estimated*: the steps of MIND's faults, of which only the sums
+  are published (9 us from the memory blade, 18 us from another blade; cited from memory).
 - Latencies are of whole operations: enter, access, leave.
 - Causes under a table are our reading and were not tested unless they say so.
 ",

@@ -28,26 +28,23 @@ const MANY_READERS: Axis = Axis { values: THREADS, load: |threads| contend(8, th
 const MANY_WRITERS: Axis = Axis { values: THREADS, load: |threads| contend(8, threads, true) };
 
 /// Why ours differs, where the time of a hand-over counts.
-const HAND_OVER: &str = "The paper's 0.3 Mops are one hand-over of each of ten locks every 33 us, \
-    longer than the 18 us that MIND takes to move a page between blades. Ours takes the sum of the \
-    parts of MIND's path, with the data in the lock's packet. The paper supposes a queue in its NIC; \
-    this rack's NIC has none.";
+const HAND_OVER: &str = "The paper's 0.3 Mops are a hand-over of each lock every 33 us; MIND moves a \
+    page between blades in 18 us. Ours takes the sum of MIND's path, with the data in the lock's \
+    packet. The paper supposes a queue in its NIC; ours has none.";
 /// Why ours differs, where the data come one after the lock.
-const APART: &str = "MIND's pages are 4 KiB: four regions of 1 KB share one, holders of different locks \
-    take it from each other, and a refused fault waits for 50 us or more. With one lock none of this \
-    happens.";
+const APART: &str = "Four regions of 1 KB share a page of 4 KiB: holders of different locks take it \
+    from each other, and a refused fault waits for 50 us or more.";
 /// Why ours differs, where two blades contend.
-const TWO: &str = "With two blades no thread waits at the holder when a lock arrives. Until the other \
-    blade's next request, some 10 us later, the holder's threads enter again and again, for 1 us each. \
-    With more blades, one always waits. The paper has one entry for each hand-over with two blades, \
-    too, and does not say why.";
+const TWO: &str = "With two blades no thread waits at the holder when a lock arrives, so its threads \
+    enter again until the other blade asks, some 10 us later. The paper has one entry per hand-over, \
+    and does not say why.";
 /// Why ours differs, where a reader has to ask each time.
-const ASKS: &str = "The paper gives no throughput for either. Ours is the sum of inputs: the request 2 \
-    us, the answer 4 us and the network, unmapping 4 us, and 1 us inside.";
+const ASKS: &str = "Ours is the sum of inputs: 2 us for the request, 4 us for the answer, 4 us to \
+    unmap, 1 us inside, and the network.";
 
 const NOTES: &str = "Thread i of each blade takes lock i, accesses 1 KB and releases. \"Without \
-    locality\": lock and data go back at each release. \"Without combined data\": the lock carries no \
-    data, and the coherence protocol fetches the page.";
+    locality\": lock and data go back at each release. \"Without combined data\": the coherence \
+    protocol fetches the data.";
 
 /// A ratio of the paper to what is "without combined data": what it is, from, to, and at which values.
 type StatedRatio = (&'static str, (f64, f64), &'static [u32]);

@@ -22,14 +22,12 @@ const HALF: Axis = Axis { values: BLADES, load: |blades| load(blades, 50) };
 const WRITES: Axis = Axis { values: BLADES, load: |blades| load(blades, 0) };
 
 /// Why ours differs, where the layered lock is compared.
-const LAYERED: &str = "Ours touches the lock's page as pthread's does, and a refused fault waits as \
-    MIND's does, but it loses less. Possible reasons: ours queues with one atomic change, each waiter \
-    waits on a page of its own and the hand-over is direct (pthread's sleeps in the kernel and \
-    retries); FlowCC brings a page from its owner in one trip.";
+const LAYERED: &str = "Ours touches the lock's page as pthread's does, and refused faults wait as in \
+    MIND. But it queues with one change, each waiter has a page of its own, and the hand-over is direct \
+    (pthread's sleeps in the kernel and retries).";
 
 /// Why ours differs, from two blades to eight.
-const STEADY: &str = "More blades keep more locks busy at once, as in the paper's half writes; the \
-    hottest lock is as busy with two.";
+const STEADY: &str = "More blades keep more locks busy at once; the hottest lock is as busy with two.";
 
 impl Figure for KeyValue {
     fn name(&self) -> &'static str {
@@ -110,11 +108,11 @@ impl Figure for KeyValue {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "Ten threads on each blade; values of 1 KB, one in a bucket. The paper does not give \
-                 the number of keys. Here 16,384 fit into each blade's cache."
+                "Ten threads a blade; 16,384 buckets (our choice) with a value of 1 KB each, which fit \
+                 into each blade's cache."
                     .to_owned(),
-                "`rackmem` is GCS with one option: up to two threads of the holder's blade enter before \
-                 a blade that waits."
+                "`rackmem` is GCS with up to two threads of the holder's blade before a blade that \
+                 waits."
                     .to_owned(),
             ],
             tables: vec![table("half writes", &HALF), table("writes only", &WRITES)],
