@@ -28,10 +28,9 @@ const MIDDLE: Axis = Axis { values: WRITERS, load: |writers| objects(1024, write
 const LARGE: Axis = Axis { values: WRITERS, load: |writers| objects(8192, writers) };
 
 /// Why ours differs, where there are writers.
-const LATE: &str = "A SABRe is torn by any write that comes before its last block is read (section \
-    4.2), per-line versions only by a writer that overtakes the reader. Here both go through an object \
-    in the same direction at similar speeds, so few overtake, and SABRes are repeated more often \
-    (tables above). The paper does not say how its writers write.";
+const LATE: &str = "A SABRe is torn by any write before its last block is read (section 4.2), per-line \
+    versions only by a writer that overtakes the reader. Here few overtake, since both go the same way \
+    at similar speeds. The paper does not say how its writers write.";
 
 impl Figure for Conflicts {
     fn name(&self) -> &'static str {
@@ -106,9 +105,8 @@ impl Figure for Conflicts {
             title: self.title().to_owned(),
             notes: vec![
                 "Readers read random objects of 100, all in the last-level cache, and repeat torn reads \
-                 at once; an operation ends when the core has read clean data. Each writer writes its \
-                 own objects in order, without a pause. The paper has the first two lines. A remote \
-                 read checks nothing and may be torn."
+                 at once. Writers write their own objects in order, without a pause. The paper has the \
+                 first two lines. A remote read checks nothing."
                     .to_owned(),
             ],
             tables,

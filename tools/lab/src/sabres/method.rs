@@ -19,7 +19,7 @@ const CHIP: [Input; 17] = inputs![
     "blocks that an R2P2 has asked for": chip.outstanding; Source::Estimated("twice what 20 GB/s and 90 ns need"),
     "between the chips": chip.between; Source::Paper("Table 2: 35 ns"),
     "bandwidth between the chips": chip.link; Source::Paper("Table 2: 100 GB/s"),
-    "header of a packet, bytes": chip.header; Source::Estimated("more than 10 would not let Figure 7b be what it is"),
+    "header of a packet, bytes": chip.header; Source::Estimated("more than 10 would contradict Figure 7b"),
     "pipelines of the RMC, cycles": chip.pipeline;
         Source::Calibrated("section 2.3: a read is 3 to 4 accesses to local memory"),
     "posting and polling of a core, cycles": chip.post, and chip.poll;
@@ -58,10 +58,10 @@ const ENGINE: [Input; 3] = [
     ),
 ];
 
-/// What the figures are given.
+/// The inputs of the figures.
 pub(crate) const INPUTS: &[&[Input]] = &[&CHIP, &SOFTWARE, &ENGINE];
 
-/// What the page begins with.
+/// The beginning of the page.
 pub(crate) const HEAD: &str = "\
 # Figures of SABRes
 
@@ -74,32 +74,29 @@ cargo run --release -p rackmem-lab-cli --features plots -- figure sabres --out d
 
 ";
 
-/// What is said of the sizes.
+/// The text about sizes.
 pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
     let of = |bytes| operations(sizes.operations, bytes, Method::Sabre);
     format!(
-        "Operations counted: {} of 128 B, {} of 1 KB, {} of 8 KB; a fortieth of that with checksums. \
-         Seed {seed}; each run derives its own seed from it and from its parameters.\n",
+        "Operations counted: {} of 128 B, {} of 1 KB, {} of 8 KB; a fortieth with checksums. Seed \
+         {seed}: each run derives its own from it.\n",
         of(128),
         of(1024),
         of(8192)
     )
 }
 
-/// What is said of the method.
+/// The text about the method.
 pub(crate) const METHOD: &str = "
 - *What runs*: the SABRe engine of `crates/nic/src/objects`, one at each R2P2. Only the lab and tests run it;
   live racks read objects by other means ([one-sided.md](one-sided.md)).
-- *Simulated*: two 16-core chips, connected directly. Each has a mesh, a bank of the last-level cache on each
-  tile, four memory channels, and at its edge four R2P2s and four back ends of RGP and RCP.
-- *Checked*: an R2P2 learns of a write before it takes place, and after the reply that carried the overwritten
-  data. Each object that a method accepts is compared with what its blocks really were. A run that accepts a
-  torn one has no numbers.
-- *Calibrated*: the RMC's pipelines and the cores' posting and polling (a read is 3 to 4 accesses to local
-  memory, section 2.3); stripping a block (Figure 1, 8 KB); FaRM's time before a transfer (Figure 1, 128 B) and
-  how much of it SABRes save (Figure 9a, 128 B).
+- *Simulated*: two connected 16-core chips, each with a mesh, caches, four memory channels and four R2P2s.
+- *Checked*: an R2P2 learns of a write before it takes place. Accepted objects are compared with memory; a run
+  that accepts a torn one has no numbers.
+- *Calibrated*: the RMC's pipelines and the cores' posting and polling (section 2.3), stripping a block (Figure
+  1), FaRM's time before a transfer (Figure 1), and how much of it SABRes save (Figure 9a).
 - *Estimated*: the R2P2's port, packet headers, how a core uses a block, where memory controllers are, how
   writers write.
-- *Limits*: of the mesh only the ports at both ends of a path are modelled, not each link.
+- *Limits*: of the mesh only the ports at both ends of a path are modelled.
 - Causes under a table are our reading and were not tested unless they say so.
 ";

@@ -26,11 +26,9 @@ const R2P2S: f64 = 4.0;
 
 /// Why ours differs, without speculation, in throughput.
 const ROWS: &str = "The paper omits this curve, as identical. Ours has 16 SABRes in flight at each \
-    R2P2, one for each row of its table. Without speculation each row is taken for the version, the \
-    data and the version again, which bounds small objects.";
+    R2P2, one a row; without speculation a row is also taken for reading the version twice.";
 /// Why ours differs, without speculation, where there is one block.
-const ONE: &str = "Without speculation the engine reads the version, the block and the version again, \
-    even of one block.";
+const ONE: &str = "Without speculation the engine reads the version before and after even one block.";
 
 impl Figure for Transfers {
     fn name(&self) -> &'static str {
@@ -92,9 +90,8 @@ impl Figure for Transfers {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "Latency: one thread, one transfer at a time, from posting to completion. Throughput: \
-                 16 threads with 16 transfers each (our choice). Locks are not in the paper's figure: \
-                 compare-and-swap, then read; the unlocking is not waited for."
+                "Latency: one thread, one transfer at a time. Throughput: 16 threads with 16 transfers \
+                 each (our choice). Locks are not in the paper's figure; unlocking is not waited for."
                     .to_owned(),
             ],
             tables: Vec::new(),
