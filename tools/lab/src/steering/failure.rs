@@ -76,12 +76,10 @@ impl Figure for SwitchFailure {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "The switch is down for 4 ms; NICs resend every 1.05 ms. When it is back, appends that \
-                 it had steered are answered as indeterminate. Their clients wait for 9.4 ms, until \
-                 nothing can be in flight, before the metadata server tells their outcome. Each \
-                 connection is registered again before its thread's next operation. One with a READ in \
-                 flight that may have been redirected is refused, and reconnects, which takes 0.5 ms. \
-                 Runs are checked: no get is stale, no append is lost."
+                "The switch is down for 4 ms; NICs resend every 1.05 ms. Then steered appends are \
+                 indeterminate: their clients wait for 9.4 ms, until nothing can be in flight, and ask \
+                 the metadata server. A connection with a READ in flight that may have been redirected \
+                 reconnects, in 0.5 ms. No get is stale, no append is lost."
                     .to_owned(),
             ],
             tables: vec![Table {
@@ -92,9 +90,8 @@ impl Figure for SwitchFailure {
                 rows: SUBJECTS.iter().map(row).collect(),
             }],
             remarks: vec![
-                "Telling the switch the tails that the metadata server has found does not help: writes \
-                 teach it all tails that matter at once, and an old tail makes the next appends fail. \
-                 Indeterminate appends take the time. (Our reading, not tested.)"
+                "Telling the switch the metadata server's tails does not help: writes teach it all that \
+                 matter at once, and an old tail makes appends fail. (Our reading, not tested.)"
                     .to_owned(),
             ],
             charts: vec![chart],

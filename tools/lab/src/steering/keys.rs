@@ -59,8 +59,7 @@ impl Figure for Keys {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "The switch's control plane counts writes, and holds state for the hottest keys. \
-                 Clover's line does not depend on the axis.".to_owned(),
+                "The control plane counts writes, and holds state for the hottest keys.".to_owned(),
             ],
             tables: vec![AXIS.table(results, ("By keys with state", ""), &STEERING, &TRIPS)],
             remarks: Vec::new(),

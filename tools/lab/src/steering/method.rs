@@ -17,11 +17,11 @@ const TESTBED: [Input; 19] = inputs![
     "posting a message": chains.hardware.post_datagram, and chains.hardware.post_write;
         Source::Estimated("an RPC of 100 ns (NSDI '19), with a doorbell of its own"),
     "a client between a completion and the next verb": chains.step; Source::Estimated("two or three misses, a few hundred instructions"),
-    "the benchmark between two operations": chains.think; Source::Estimated("as that is"),
+    "the benchmark between two operations": chains.think; Source::Estimated("the same as a client's step"),
     "metadata server: between two calls": chains.call; Source::Estimated("300 ns each on Clover's eight threads"),
     "metadata server: between two notices": chains.notice; Source::Estimated("100 ns each on four threads"),
     "metadata server: a look at its own memory": chains.local; Source::Estimated("a miss to memory"),
-    "software switch: between two packets": chains.forward; Source::Estimated("section 4: the switch is not what bounds"),
+    "software switch: between two packets": chains.forward; Source::Estimated("section 4: the switch is not the bottleneck"),
     "software switch: a packet": chains.program; Source::Estimated("10 million packets/s of a core"),
     "software switch: its control plane": chains.control; Source::Estimated("a message to a process and back"),
     "a connection begins anew": chains.reconnect; Source::Estimated("five commands to the firmware of two NICs"),
@@ -47,10 +47,10 @@ const CHOSEN: [Input; 3] = [
     fixed("threads of the benchmark", |_| "64, one operation each".to_owned(), Source::Paper("section 4.1")),
 ];
 
-/// What the figures are given.
+/// The inputs of the figures.
 pub(crate) const INPUTS: &[&[Input]] = &[&TESTBED, &CHOSEN];
 
-/// What the page begins with.
+/// The beginning of the page.
 pub(crate) const HEAD: &str = "\
 # Figures of steering
 
@@ -64,35 +64,32 @@ cargo run --release -p rackmem-lab-cli --features plots -- figure steering --ops
 
 ";
 
-/// What is said of the sizes.
+/// The text about sizes.
 pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
     format!(
-        "Values of {VALUE} B, entries of 1 KiB with their heads. {} operations are counted with 64 \
-         threads, {} with 8 or fewer. Seed {seed}; each run derives its own seed from it and from its \
-         parameters.\n",
+        "Values of {VALUE} B, in entries of 1 KiB. {} operations are counted with 64 threads, {} with 8 \
+         or fewer. Seed {seed}: each run derives its own from it.\n",
         operations(sizes.operations, 64),
         operations(sizes.operations, 1),
     )
 }
 
-/// What is said of the method.
+/// The text about the method.
 pub(crate) const METHOD: &str = "
-- *What runs*: clients and metadata server of `crates/chain`, queue pairs of `crates/nic` and the program of
-  `switch::chains`, as in live racks, for appends and steered reads. Bound words, and WRITEs in place of
-  compare-and-swaps, are not live.
-- *Simulated*: two client machines with up to 32 threads each, a server with the memory and the metadata server,
-  and a fourth machine that is the switch. Every packet passes its program, also without steering. Processor
-  times are estimated.
-- *Without steering* clients do what Clover's published source does: an append whose compare-and-swap failed
-  reads on to the tail and retries; after seven entries it asks the metadata server. Clover's pointer to the
-  latest entry is left out.
-- *Checked* in every run: an append goes behind an entry of its own key, once, and is in the chain when its
-  client hears so; no get is older than what was acknowledged when it began. A run that fails has no numbers.
+- *What runs*: `crates/chain`, the queue pairs of `crates/nic` and the program of `switch::chains`, for appends
+  and steered reads as in live racks. Bound words, and WRITEs in place of compare-and-swaps, are not live.
+- *Simulated*: two client machines, a server with memory and metadata server, and a fourth machine as the
+  switch. Every packet passes its program, also without steering.
+- *Without steering* clients do as Clover's published source: after a failed compare-and-swap they read on to
+  the tail and retry, and after seven entries ask the metadata server. Clover's pointer to the latest entry is
+  left out.
+- *Checked*: each append goes behind an entry of its key, once, and no get is stale. A run that fails has no
+  numbers.
 - *Calibrated*: the time between two atomics of different queue pairs, 350 ns. It has no source. It was fitted
   to Figure 4 (1.34x with 8 keys) after about 25 combinations of inputs had been tried, and stands on a cliff:
-  with 8 keys, 300 ns gives 1.28x and 400 ns 1.63x. steering-nic shows what depends on it.
-- *Limits*: cores that threads share, and locks inside the clients' library, are not modelled. Bound words are
-  on one queue pair, of which the memory replays 16 atomics. Nothing is deleted, so the metadata server's own
-  compare-and-swaps never bypass that queue pair.
+  300 ns gives 1.28x and 400 ns 1.63x for 8 keys.
+- *Limits*: cores that threads share, and locks in the clients' library, are not modelled. Processor times are
+  estimated. Nothing is deleted: with bound words the metadata server's own compare-and-swaps would bypass their
+  queue pair.
 - Causes under a table are our reading and were not tested unless they say so.
 ";

@@ -43,12 +43,11 @@ impl Figure for Nic {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "The NIC executes atomics of different queue pairs to one region one after the other; \
-                 the paper does not say how fast. The other figures use 350 ns; steering-4 also shows \
-                 250 and 500 ns. No source gives this number: it was fitted to Figure 4 (1.34x with 8 \
-                 keys) after about 25 combinations of inputs had been tried. It stands on a cliff: with \
-                 8 keys, 300 ns gives 1.28x and 400 ns 1.63x. Once atomics saturate the NIC, queues \
-                 make conflicts more likely, and conflicts make more atomics."
+                "A NIC executes atomics of different queue pairs to one region one by one. The other \
+                 figures use 350 ns (steering-4 also 250 and 500). 350 ns has no source: it was fitted \
+                 to Figure 4 (1.34x with 8 keys) after about 25 combinations of inputs had been tried, \
+                 and stands on a cliff: 300 ns gives 1.28x, 400 ns 1.63x for 8 keys. Once atomics \
+                 saturate the NIC, queues make more conflicts, and conflicts more atomics."
                     .to_owned(),
             ],
             tables: vec![ALL.table(results, ("By ns between two atomics", ""), &BOTH, &TRIPS)],
