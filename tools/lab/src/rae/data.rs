@@ -120,9 +120,9 @@ impl Figure for Sizes {
         let mean =
             |kernels: &[Kernel], size, times| average(kernels.iter().map(|kernel| of(*kernel, size, times)));
         let remark = format!(
-            "No one size gives both of the paper's numbers: arrays of {LARGE} % of the cache, gone \
-             through four times, give regular patterns {} % of misses, and arrays of {SMALL} % give \
-             random ones {} %.",
+            "No one size gives both of the paper's numbers. Arrays of {LARGE} % of the cache, gone \
+             through four times: regular patterns miss {} %. Arrays of {SMALL} %: random ones miss {} \
+             %.",
             number(mean(&REGULAR, LARGE, 4)),
             number(mean(&RANDOM, SMALL, TWICE)),
         );
@@ -172,14 +172,13 @@ impl Figure for Sizes {
     }
 }
 
-const SIZES: &str = "Six nodes, RAE, without timing: one access after the other, nodes in turn. A \
-    direct-mapped cache of 1024 lines of 64 B evicts a line only for another; a node's requests to \
-    itself are not counted. Patterns are those of the paper's section II-B, a[b[i]] = c[i]: a is spread \
-    over all nodes, b and c are a node's own, as the paper's Figures 2 and 9 suggest. Array sizes and \
-    numbers of passes were fitted to the paper's numbers: claims about them are calibrated.";
+const SIZES: &str = "Six nodes, RAE, without timing. A direct-mapped cache of 1024 lines of 64 B; a \
+    node's requests to itself are not counted. Patterns are the paper's a[b[i]] = c[i] (section II-B), \
+    with a over all nodes, b and c a node's own. Array sizes and passes were fitted to the paper's \
+    numbers: those claims are calibrated.";
 
-const CHAINS: &str = "SG reads first what it added to last, so one access in two finds its line. \
-    PTRCHASE ends in a cycle of some hundred elements, as chains in random maps do, and these stay.";
+const CHAINS: &str = "SG reads first what it added to last. PTRCHASE ends in a cycle of some hundred \
+    elements, as chains in random maps do. Both find these lines in the cache.";
 
 impl Figure for Graphs {
     fn name(&self) -> &'static str {
@@ -239,8 +238,8 @@ impl Figure for Graphs {
             ..report(
                 self,
                 &format!(
-                    "Not in the paper. {NODES} nodes, against OpenSHMEM over shared memory. It tests \
-                     whether rae-7 and rae-8 depend on the kind and the size of graphs."
+                    "Not in the paper: {NODES} nodes, against OpenSHMEM over shared memory, on graphs \
+                     of other kind and size than in rae-7 and rae-8."
                 ),
             )
         }

@@ -50,23 +50,19 @@ const ATOMIC: [Kernel; 13] = [
     Kernel::Bc,
 ];
 
-const LISTS: &str = "tc fetches lists of neighbours and compares them, with six atomics in all. A \
-    library is called once for a list, and both paths spend their time on comparing.";
-const SLOWER: &str = "The paper does not say how long an access of another node takes. Ours takes some \
-    hundred cycles, the sum of its parts, so a library's hundreds of instructions weigh more. The \
-    remark below gives the latency at which they would weigh as much as in the paper; the last table \
-    tests it.";
-const TESTED: &str = "The same programs on a network whose packets take 0.36 us more; this delay was \
-    fitted.";
-const FETCHED: &str = "As in the paper's text (section III-C), a line is let go as soon as nothing \
-    waits for it, so each request fetches its line unless it joins another. The other bars are of lines \
-    that are kept.";
-const SCALED: &str = "The paper does not give the size of its data, on which these misses depend most: \
-    rae-sizes has sizes with as many. Graphs here have 4096 vertices, so a node's part of an array is 5 \
-    KiB, in a cache of 64 KiB. Two in three atomics of SCATTER and GATHER are in order, and one in two \
-    of SG.";
-const ONCE: &str = "One pass over an array misses at each line, with any cache. The paper's 0.11 % \
-    needs an array that fits, and some fifty passes (rae-sizes). CENTRAL is one word, and misses once.";
+const LISTS: &str = "tc fetches lists of neighbours, one library call each, and spends its time \
+    comparing them on both paths.";
+const SLOWER: &str = "The paper does not say how long a remote access takes. Ours takes some hundred \
+    cycles, so a library's hundreds of instructions weigh more. The remark below says how slow it would \
+    have to be.";
+const TESTED: &str = "Packets take 0.36 us more; this delay was fitted.";
+const FETCHED: &str = "A line is let go as soon as nothing waits for it (section III-C), so each \
+    request fetches its line unless it joins another.";
+const SCALED: &str = "The paper does not give the size of its data; rae-sizes has sizes with as many \
+    misses. Here a node's part of a graph's array is 5 KiB, in a cache of 64 KiB, and many atomics of \
+    SCATTER, GATHER and SG are in order.";
+const ONCE: &str = "One pass over an array misses at each line. The paper's 0.11 % needs an array that \
+    fits, and some fifty passes (rae-sizes).";
 
 const fn far(kernel: Kernel) -> Load {
     Load::Far(Program { kernel, nodes: NODES })
@@ -218,12 +214,10 @@ impl Figure for Time {
     }
 }
 
-const NOTE: &str = "Six nodes. Whole kernel: from the barrier before it to the one after. Accesses \
-    alone: atomics, loads and stores of shared memory, with the library's instructions and with waiting \
-    (section IV-C1 compares latencies of remote atomics). Shared memory and TCP are the paths of Open \
-    MPI whose instructions were counted; the network is RAE's in all three. Patterns have one array \
-    over all nodes, and fetch-and-adds. Averages of claims exclude tc, which has hardly any atomics; \
-    the tables have both.";
+const NOTE: &str = "Six nodes. Whole kernel: from barrier to barrier. Accesses alone: atomics, loads \
+    and stores of shared memory, with the library's instructions and waiting. Shared memory and TCP are \
+    the paths of Open MPI whose instructions were counted; the network is RAE's in all three. Averages \
+    of claims exclude tc, which has hardly any atomics.";
 
 impl Figure for Instructions {
     fn name(&self) -> &'static str {
@@ -317,10 +311,9 @@ impl Figure for Misses {
             claims,
             ..report(
                 self,
-                "Six nodes, RAE. Lines that are let go: as the engine works; a request that joins \
-                 others on its line does not miss. Lines that are kept: the same requests on a \
-                 direct-mapped cache of 1024 lines. Irregular: rand, ptrchase, sg, scatter, gather and \
-                 the graph kernels but tc, whose requests are lists. Regular: stride1, striden, \
+                "Six nodes, RAE. Lines that are let go: as the engine works; joining requests do not \
+                 miss. Lines that are kept: a direct-mapped cache of 1024 lines. Irregular: rand, \
+                 ptrchase, sg, scatter, gather and the graph kernels but tc. Regular: stride1, striden, \
                  central.",
             )
         }

@@ -55,10 +55,10 @@ impl Figure for Landing {
             remarks: vec![remark],
             ..report(
                 self,
-                "Six nodes. An even sample of at most ten thousand requests of other nodes to node 0; \
-                 every twentieth of these is drawn. An iteration of SCATTER has an atomic on the \
-                 indexes and one on the values, both in order (the rising lines), and one on a random \
-                 value. The paper draws compare-and-swaps; fetch-and-adds land in the same locations.",
+                "Six nodes. Every twentieth of an even sample of at most ten thousand remote requests. \
+                 An iteration has an atomic on the indexes and one on the values, both in order (the \
+                 rising lines), and one on a random value. The paper draws compare-and-swaps; \
+                 fetch-and-adds land in the same locations.",
             )
         }
     }

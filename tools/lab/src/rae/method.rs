@@ -54,10 +54,10 @@ const FIXED: [Input; 4] = [
     ),
 ];
 
-/// What the figures are given.
+/// The inputs of the figures.
 pub(crate) const INPUTS: &[&[Input]] = &[&CHIP, &FIXED];
 
-/// What the page begins with.
+/// The beginning of the page.
 pub(crate) const HEAD: &str = "\
 # Figures of RAE
 
@@ -71,35 +71,31 @@ cargo run --release -p rackmem-lab-cli --features plots -- figure rae --out docs
 
 ";
 
-/// What is said of the sizes.
+/// The text about sizes.
 pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
     format!(
-        "CircusTent: {} iterations a node, and arrays of {} elements of 8 B a node. Graphs: Kronecker, \
-         {} vertices, {DEGREE} times as many edges. Seed {seed}, which changes nothing: programs have \
-         their own generators.\n",
+        "CircusTent: {} iterations a node, arrays of {} elements of 8 B a node. Graphs: Kronecker, {} \
+         vertices, {DEGREE} times as many edges. Seed {seed}, which changes nothing.\n",
         iterations(sizes),
         elements(sizes, 6),
         1_u64 << scale(sizes),
     )
 }
 
-/// What is said of the method.
+/// The text about the method.
 pub(crate) const METHOD: &str = "
-- *What runs*: the same sources, compiled twice. On the software path each call of OpenSHMEM is the same
-  operation on the same network, and is charged the instructions counted for its routine, one cycle each: the
-  least that the library can take on an in-order core.
-- *Counted*: by callgrind on Debian's Open MPI on x86-64 (`rackmem-lab routines`, `tools/riscv/libraries`),
-  without the kernel's instructions, which over TCP are most of the work. The fewest of all rounds are charged,
-  because a library that waits polls; over TCP some polls remain in them. *Estimated*: RISC-V takes as many
-  instructions.
-- *Not counted*: sizes of `getmem` and barriers between two that were counted are charged as the smaller.
-  Barriers were counted with up to four processes over TCP.
-- *Limits*: words are fetched one by one on both paths, where a library would fetch a list at once, so tc is
-  slower with the library than it need be. Additions without a result block their core on both paths. Atomic
-  minima are compare-and-swap loops on the software path.
-- *Calibrated*, so no results: the slower network of rae-7, and the sizes and passes of arrays in rae-sizes,
-  were fitted to the paper's numbers.
-- *Estimated*: timing that Table I does not give; `tools/riscv/src/timing/chip.rs` has the reasons.
+- *What runs*: the same sources, compiled twice. On the software path an OpenSHMEM call is the same operation on
+  the same network, and is charged the instructions counted for its routine, one cycle each: the least on an
+  in-order core.
+- *Counted*: by callgrind on Debian's Open MPI on x86-64 (`rackmem-lab routines`), without the kernel's
+  instructions, which over TCP are most of the work. A library that waits polls, so the fewest of all rounds are
+  charged.
+- *Estimated*: RISC-V takes as many instructions. Sizes and barriers that were not counted take the next smaller
+  count. Timing that Table I does not give is explained in `tools/riscv/src/timing/chip.rs`.
+- *Calibrated*, so no results: the slower network of rae-7, and array sizes and passes in rae-sizes, were fitted
+  to the paper's numbers.
+- *Limits*: words are fetched one by one on both paths, which makes the library slower in tc than it need be.
+  Additions without a result block their core. Atomic minima are compare-and-swap loops on the software path.
 - Causes under a table are our reading and were not tested unless they say so, or name the figure that tests
   them.
 ";

@@ -80,9 +80,9 @@ impl Figure for Routines {
             remarks: versions.collect(),
             ..report(
                 self,
-                "Per call. RAE: the instruction, and the one that sets its extension register. Library: \
-                 counted by callgrind on Debian's Open MPI, on x86-64, without the kernel's. Over TCP a \
-                 call that waits polls; the least is charged. The paper has Open MPI 4.0.",
+                "RAE: the instruction, and the one that sets its extension register. Library: counted \
+                 by callgrind on Debian's Open MPI, without the kernel's. A call that waits polls; the \
+                 least is charged. The paper has Open MPI 4.0.",
             )
         }
     }

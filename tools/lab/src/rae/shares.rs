@@ -14,13 +14,11 @@ pub(super) struct Remote;
 
 const NODE_COUNTS: [u8; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-const WHOLE: &str = "The paper counts GAPBS, whose threads share one address space. For each access \
-    ours also divide, to find a vertex's node, and set an extension register. The bars \"one address \
-    space\" are without both.";
-const LOOPS: &str = "Tested: the programs of one address space have neither division nor extension \
-    registers. Even of PageRank's innermost loop the atomic is one instruction in seven, 14.3 % \
-    (`rackmem-lab riscv disasm tools/riscv/programs/prebuilt/graph-local.elf`), less than the paper's \
-    17.46 %. The paper does not say which instructions it counts.";
+const WHOLE: &str = "For each access ours divide, to find a vertex's node, and set an extension \
+    register. The paper's GAPBS does neither, nor do the bars \"one address space\".";
+const LOOPS: &str = "Even of PageRank's innermost loop the atomic is one instruction in seven, 14.3 % \
+    (`rackmem-lab riscv disasm tools/riscv/programs/prebuilt/graph-local.elf`). The paper does not say \
+    which instructions it counts.";
 
 impl Figure for Atomics {
     fn name(&self) -> &'static str {
@@ -67,10 +65,9 @@ impl Figure for Atomics {
             ..report(
                 self,
                 &format!(
-                    "{NODES} nodes, RAE, on a Kronecker graph; building it is not counted. One address \
-                     space: the same sources on one node with the processor's own atomics. A vertex's \
-                     number says where it is, and a compare-and-swap is lr and sc, two atomics, as in \
-                     GAP's programs."
+                    "{NODES} nodes, RAE, Kronecker graph, without building it. One address space: the \
+                     same sources on one node with the processor's own atomics; a compare-and-swap is \
+                     lr and sc, two atomics, as in GAP."
                 ),
             )
         }
@@ -112,7 +109,7 @@ impl Figure for Remote {
             ],
             ..report(
                 self,
-                "The array is spread over all nodes, element by element; indexes are random.",
+                "The array is interleaved over all nodes; indexes are random.",
             )
         }
     }
