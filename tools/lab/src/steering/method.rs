@@ -21,7 +21,8 @@ const TESTBED: [Input; 19] = inputs![
     "metadata server: between two calls": chains.call; Source::Estimated("300 ns each on Clover's eight threads"),
     "metadata server: between two notices": chains.notice; Source::Estimated("100 ns each on four threads"),
     "metadata server: a look at its own memory": chains.local; Source::Estimated("a miss to memory"),
-    "software switch: between two packets": chains.forward; Source::Estimated("section 4: the switch is not the bottleneck"),
+    "software switch: between two packets": chains.forward;
+        Source::Estimated("section 4: the switch is not the bottleneck"),
     "software switch: a packet": chains.program; Source::Estimated("10 million packets/s of a core"),
     "software switch: its control plane": chains.control; Source::Estimated("a message to a process and back"),
     "a connection begins anew": chains.reconnect; Source::Estimated("five commands to the firmware of two NICs"),
