@@ -39,8 +39,8 @@ impl Figure for Locality {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "At 100 % locality there is nothing but local access: this is where each system's declared calibration comes \
-                 from, so these two claims are calibrated. The paper does not say how much is shared here; we take 20 %."
+                "FlowCC's and GAM's costs of a local access are calibrated at 100 % locality. The paper \
+                 does not give the sharing ratio; we use 20 %."
                     .to_owned(),
             ],
             tables: Vec::new(),

@@ -1,4 +1,4 @@
-//! The constants of all figures, as they stand in the code.
+//! The inputs of all figures, with their sources, and the page's text about the method.
 
 use crate::figure::claim::number;
 use crate::figure::input::{Input, Source, fixed, inputs};
@@ -78,12 +78,12 @@ const CHOSEN: [Input; 5] = [
     ),
     fixed(
         "cache: where blocks may lie",
-        |_| "8 ways, sets by chance; `rackmem`: an even hash".to_owned(),
+        |_| "8 ways, random sets; `rackmem`: an even hash".to_owned(),
         Source::Chosen("after results were seen: with the even hash Concordia leads GAM without sharing"),
     ),
     fixed(
         "caches and directory before a run",
-        |_| "filled from a random past, shared blocks in the switch".to_owned(),
+        |_| "filled from a random history, shared blocks in the switch".to_owned(),
         Source::Chosen("concordia-cold begins with nothing, and warms up by running"),
     ),
     fixed(
@@ -98,15 +98,15 @@ const CHOSEN: [Input; 5] = [
     ),
 ];
 
-/// What the figures are given.
+/// The inputs of the figures.
 pub(crate) const INPUTS: &[&[Input]] = &[&RACK, &SYSTEMS, &CHOSEN];
 
-/// What the page begins with.
+/// The beginning of the page.
 pub(crate) const HEAD: &str = "\
 # Concordia's figures
 
-The figures of the Concordia paper (FAST '21) again, on a rack in virtual time: the state machines of rackmem and of the
-baselines, on hardware with the paper's timing. This page is written by `rackmem-lab figure`; do not edit it.
+The figures of the Concordia paper (FAST '21) on a simulated rack with the paper's timing. `rackmem-lab figure`
+writes this page; do not edit it.
 
 ```sh
 cargo run --release -p rackmem-lab-cli --features plots -- figure concordia --out docs/figures --page docs/concordia.md
@@ -114,33 +114,30 @@ cargo run --release -p rackmem-lab-cli --features plots -- figure concordia --ou
 
 ";
 
-/// What is said of the method.
+/// The text about the method.
 pub(crate) const METHOD: &str = "
-- The micro benchmark is GAM's own, as its published source has it: each of 32 threads has 65,536 places of 4 KiB (8 GB in
-  all), and each place is, with the probability of the sharing ratio, one of a pool of 256 MiB that all threads share. So
-  the footprint of a node shrinks from 1 GiB without sharing, which is the size of its cache, to 256 MiB. Nothing is
-  scaled down. The data is spread over all homes.
-- Before a run, caches and directories are filled, untimed, with what they would hold after running for long: each block
-  gets the copies and the age that a random past of accesses gives it, and a cache keeps the blocks that were used last.
-- Choices that the paper leaves open, and that were made, or changed, after first results were seen: the paper's cache places
-  blocks in its sets by chance (with our own even hash, which it had at first, it was ahead of GAM without sharing, and
-  home-only fell 5.6 times); GAM handles coherence on one thread, as its public code does (with two it fell 11 times); the cache
-  under the key-value store is larger than in proportion (in proportion, Concordia was behind Grappa). Claims that depend
-  on these are fitted to that extent, and no independent confirmation.
-- Causes given under a table are our reading. Only that of the cache's hash was tested, by changing it.
-- *Met* allows 25 %, also where our own marks are stricter: compare the numbers there.
-- One set of constants for all figures. What the local access costs is declared for each system (Figure 12 at 100 %
-  locality is nothing else); it is an input, not a result.
+- *What runs*: the protocol code of `crates/node` and `crates/switch` (Concordia, home-only, `rackmem`), and our
+  own versions of GAM and Grappa. GAM has two coherence threads a node (section 7.1); the line \"GAM, one
+  coherence thread\" stands beside it in Figure 9.
+- *Simulated*: links, NICs, PCIe, switch and processors.
+- *Load*: GAM's published micro benchmark, not scaled down: 32 threads with 65,536 locations of 4 KiB each. Each
+  location is, with the probability of the sharing ratio, in a pool of 256 MiB that all threads share. So a
+  node's footprint falls from 1 GiB, the size of its cache, to 256 MiB.
+- *Start*: caches and directory are filled before a run; concordia-cold shows the same without.
+- *Calibrated*: FlowCC's and GAM's local accesses, to Figure 12.
+- *Chosen after results were seen*: random sets in Concordia's cache (with an even hash it led GAM without
+  sharing), and a larger cache under the store (in proportion, Concordia was behind Grappa). Claims that depend
+  on these confirm nothing independently.
+- Causes under a table are our reading and were not tested unless they say so.
 ";
 
-/// What is said of the sizes.
+/// The text about sizes.
 pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     format!(
-        "Micro benchmark: {} nodes of {} threads, {} MiB of places a thread, {} MiB of cache a node; operations of 8 bytes. {} \
-         operations before anything is counted, then {}. Key-value store: {} keys, {} MiB of cache a node. Seed {seed}; every \
-         run's own seed follows from it and from the run's parameters, so the results do not depend on how many cores work \
-         on them.\n",
+        "Micro benchmark: {} nodes of {} threads, {} MiB of data a thread, {} MiB of cache a node. {} \
+         operations to warm up, then {} counted. Key-value store: {} keys, {} MiB of cache a node. Seed \
+         {seed}: each run derives its own from it, so results do not depend on the number of cores.\n",
         sizes.nodes,
         sizes.threads,
         number(mib(sizes.places)),

@@ -13,7 +13,7 @@
 //! | `compare` | ratios between systems over many points |
 //! | `method` | the constants of all of them |
 //!
-//! What must always hold: a figure says nothing about a constant. They are the same for all.
+//! What must always hold: figures hold no constants; all share those of `method`.
 
 pub(crate) mod budget;
 mod compare;

@@ -51,17 +51,15 @@ impl Figure for Reads {
             }
         }
         let (gam, concordia) = (Subject::Gam, Subject::Concordia);
-        const CACHED: &str = "All data that a node uses is in its cache here: 0.64 GB in 1 GB. GAM does what it does at 100 % locality, \
-            and Concordia misses only where a set is too full. The paper speaks of \"almost no cache eviction\"; what else is missed \
-            there it does not say.";
+        const CACHED: &str = "A node's data, some 640 MiB, fit its cache of 1024 MiB, so hardly any \
+            access misses. The paper does not say what misses there.";
         claims.push(
             Claim::ahead(
                 "20 % sharing, 100 % reads: GAM ahead of Concordia",
                 mops(gam, lightly(100)) / mops(concordia, lightly(100)),
             )
             .because(
-                "Some 11 % of Concordia's accesses miss, since sets are too full; GAM would be ahead with 14 %. The paper has no \
-                 number here.",
+                "Too few of Concordia's accesses miss for GAM to lead. The paper gives no number.",
             ),
         );
         let all_read = |subject| mops(subject, heavily(100));
@@ -112,7 +110,7 @@ impl Figure for Reads {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "The paper leaves out of its plot what Concordia and GAM do at 60 % sharing and 100 % reads; here it is in."
+                "The paper's plot omits Concordia and GAM at 60 % sharing and 100 % reads."
                     .to_owned(),
             ],
             tables: Vec::new(),

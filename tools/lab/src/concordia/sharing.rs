@@ -38,14 +38,14 @@ impl Figure for Cost {
         let traffic =
             Chart::new("concordia-2b", "GAM: packets", "sharing ratio (%)", "packets per operation");
         let loses = "GAM loses 75 % from 0 to 20 % sharing: 0 % over 20 %";
-        let notes = vec!["Packets are counted once, where they are sent.".to_owned()];
+        let notes = vec!["Each packet is counted once, at its sender.".to_owned()];
         // Where none was sent, one would have been seen.
         let fewest = least.max(1.0 / gam(0).operations as f64);
         let claims = vec![
             Claim::ratio(loses, 4.0, gam(0).mops() / gam(20).mops()),
             Claim::ratio("packets with sharing over packets without, at most", 18.0, most / fewest).because(
-                "Without sharing there is no packet here: the working set fits into GAM's caches. One packet in the whole run is \
-                 divided by. The paper's GAM sends some without sharing; it does not say which.",
+                "Without sharing our GAM sends no packet: its caches hold the working set. The ratio is \
+                 to one packet in the whole run.",
             ),
         ];
         Report {
@@ -146,8 +146,8 @@ impl Figure for Sharing {
         let local = all_shared.per_operation(all_shared.hits) * 100.0;
         claims.push(
             Claim::quantity("Concordia's local accesses at 100 % sharing", 39.0, local, "%").because(
-                "With uniform accesses of eight nodes, half of them reads, 2 in 9 reads and 1 in 15 writes find their block: \
-                 14.4 %. The paper does not say what makes it 39 %.",
+                "With uniform accesses from eight nodes, 2 in 9 reads and 1 in 15 writes find their \
+                 block: 14.4 %. The paper does not explain its 39 %.",
             ),
         );
         let chart = Chart::new(self.name(), "Throughput against sharing", "sharing ratio (%)", "Mops");
@@ -211,13 +211,13 @@ impl Figure for HomePackets {
             charts: vec![chart],
             claims: vec![
                 Claim::ratio("home-only over Concordia, at most", 4.8, extremes(&fewer).1).because(
-                    "With the switch, the home agents of ours hear of little: misses of data that is not shared, evictions, and \
-                     the write-back of a block that is read on another node than the one that wrote it.",
+                    "Our switch leaves homes only unshared misses, evictions, and write-backs of \
+                     modified blocks that another node reads.",
                 ),
                 Claim::rises("home-only's packets rise with every step of sharing", &without),
                 Claim::ratio("Concordia, steady: most over least", 1.0, most / least).because(
-                    "Without sharing it is evictions and misses of each node's own data, which fall with its footprint (from \
-                     1 GiB to 256 MiB); with sharing it is write-backs of modified blocks that are read elsewhere, which rise.",
+                    "Evictions and misses of a node's own data fall with its footprint; write-backs of \
+                     modified blocks that others read rise with sharing.",
                 ),
             ],
         }

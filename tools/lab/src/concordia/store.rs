@@ -97,12 +97,13 @@ impl Figure for KeyValue {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "The store of `crates/apps` runs on Concordia and on GAM, unchanged. On Grappa a key is an operation that is \
-                 sent to the thread that keeps its slot."
+                "FlowCC and GAM run the store of `crates/apps`. Grappa sends operations to the key's \
+                 owner."
                     .to_owned(),
-                "64 million keys do not fit. The popular ranks of the paper's 64 million keep a key each and exactly their share of \
-                 the requests; all others are scattered over the keys. So hot keys are as hot as in the paper. The cache is so \
-                 large that an access hits as often as with the paper's sizes (3 in 4, as computed in `load::store`)."
+                "The most popular of the paper's 64 million keys keep their share of requests; the \
+                 others share our fewer keys by a hash. So conflicts are the paper's. The cache is \
+                 larger than in proportion, for as many hits as with the paper's sizes (3 in 4, \
+                 `load::store`)."
                     .to_owned(),
             ],
             tables: [(READING, "95 % GET"), (WRITING, "50 % GET")].into_iter().map(|(axis, gets)| waits(&axis, gets, results)).collect(),

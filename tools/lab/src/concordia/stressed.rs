@@ -1,7 +1,7 @@
 //! Not in the paper: its experiments where the switch has less than it needs, and from a cold start.
 //!
-//! The paper's switch has an entry for every block that is shared, and its second contribution, which blocks the switch
-//! has, is never under pressure. Here it is.
+//! The paper's switch has an entry for every shared block, so its choice of blocks, the paper's second
+//! contribution, never matters. Here it does.
 
 use super::compare::Axis;
 use crate::figure::chart::Chart;
@@ -190,9 +190,10 @@ impl Figure for Directory {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "The paper's switch has more entries than there are shared blocks. Here it has 2, 8 and 32 times fewer than the pool has \
-                 blocks: the homes decide by each epoch which of theirs are hottest. Uniform accesses leave nothing to choose; a hot set \
-                 does. A hot set that moves is another 64th of the places after each 500 operations of a thread."
+                "The paper's switch has more entries than there are shared blocks. Here it has 2, 8 and \
+                 32 times fewer; homes choose their hottest blocks for it by epochs. In the last plot \
+                 nine accesses in ten go to a hot set, one location in 64; a moving one changes every \
+                 500 operations of a thread."
                     .to_owned(),
             ],
             tables: Vec::new(),
@@ -253,9 +254,9 @@ impl Figure for Cold {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "All other figures begin with caches and directories filled from a random past, and with the shared blocks in the switch. \
-                 Here nothing is filled: two operations for each place of every thread run before anything is counted, and entries move to \
-                 the switch by the protocol's own migration."
+                "Other figures begin with filled caches and directories. Here two operations for each \
+                 location of every thread fill them before counting, and entries migrate to the switch \
+                 by protocol."
                     .to_owned(),
             ],
             tables: Vec::new(),

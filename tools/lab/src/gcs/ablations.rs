@@ -1,4 +1,4 @@
-//! Figures 8 and 9: what keeping locks is worth, and what sending data along is, against blades and threads.
+//! Figures 8 and 9: what locality and combined data gain, against blades and threads.
 
 use super::axis::Axis;
 use crate::figure::claim::Claim;
@@ -28,23 +28,23 @@ const MANY_READERS: Axis = Axis { values: THREADS, load: |threads| contend(8, th
 const MANY_WRITERS: Axis = Axis { values: THREADS, load: |threads| contend(8, threads, true) };
 
 /// Why ours differs, where the time of a hand-over counts.
-const HAND_OVER: &str = "By the paper's 0.3 Mops a lock of the ten is handed over every 33 us, longer than the 18 us that MIND takes to move \
-    a page between blades. Ours takes what the parts of MIND's path add up to, with data that go from blade to blade in the packet \
-    of the lock. The paper supposes a queue in the NIC's processing units; this rack's NIC has none.";
+const HAND_OVER: &str = "The paper's 0.3 Mops are a hand-over of each lock every 33 us; MIND moves a \
+    page between blades in 18 us. Ours takes the sum of MIND's path, with the data in the lock's \
+    packet. The paper supposes a queue in its NIC; ours has none.";
 /// Why ours differs, where the data come one after the lock.
-const APART: &str = "What costs most is that MIND's pages are 4 KiB: four regions of 1 KB share one, the holders of their locks take it from \
-    each other, and a fault that meets another is refused and waits for 50 us or more. With one lock there is nothing of that, and with two \
-    blades see the note on two blades.";
+const APART: &str = "Four regions of 1 KB share a page of 4 KiB: holders of different locks take it \
+    from each other, and a refused fault waits for 50 us or more.";
 /// Why ours differs, where two blades contend.
-const TWO: &str = "With two blades nobody waits at the holder when a lock arrives, and until the other blade's next request does, some 10 us \
-    later, its threads enter again and again for 1 us each. With more, somebody always waits. The paper has one entry for each hand-over \
-    with two blades, too, and does not say what keeps the holder out.";
+const TWO: &str = "With two blades no thread waits at the holder when a lock arrives, so its threads \
+    enter again until the other blade asks, some 10 us later. The paper has one entry per hand-over, \
+    and does not say why.";
 /// Why ours differs, where a reader has to ask each time.
-const ASKS: &str = "The paper gives no throughput for either. Ours asks (2 us), is answered (4 us and the network) and unmaps the copy (4 us), \
-    with 1 us inside; all inputs.";
+const ASKS: &str = "Ours is the sum of inputs: 2 us for the request, 4 us for the answer, 4 us to \
+    unmap, 1 us inside, and the network.";
 
-const NOTES: &str = "The i-th thread on each blade takes lock i, accesses 1 KB and releases. \"Without locality\" lock and data go back at each \
-    release; \"without combined data\" the lock has no data, and the page with the data is fetched by the coherence protocol.";
+const NOTES: &str = "Thread i of each blade takes lock i, accesses 1 KB and releases. \"Without \
+    locality\": lock and data go back at each release. \"Without combined data\": the coherence \
+    protocol fetches the data.";
 
 /// A ratio of the paper to what is "without combined data": what it is, from, to, and at which values.
 type StatedRatio = (&'static str, (f64, f64), &'static [u32]);

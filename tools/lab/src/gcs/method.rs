@@ -1,4 +1,4 @@
-//! What the figures are given, each constant with its source.
+//! The inputs of all figures, with their sources.
 
 use crate::concordia::method::rack_inputs;
 use crate::figure::input::{Input, Source, fixed, inputs};
@@ -51,5 +51,5 @@ const CHOSEN: [Input; 3] = [
     ),
 ];
 
-/// What the figures are given.
+/// The inputs of the figures.
 pub(crate) const INPUTS: &[&[Input]] = &[&RACK, &LOCKS, &CHOSEN];

@@ -22,12 +22,12 @@ const HALF: Axis = Axis { values: BLADES, load: |blades| load(blades, 50) };
 const WRITES: Axis = Axis { values: BLADES, load: |blades| load(blades, 0) };
 
 /// Why ours differs, where the layered lock is compared.
-const LAYERED: &str = "Ours touches the lock's page as pthread's does, and a refused fault waits as MIND's does, by its published source; it \
-    still loses less. Supposed: where threads wait, ours queues with one change, tells each on a page of its own and hands over directly \
-    (pthread's sleeps in the kernel and tries again), and FlowCC brings a page from its owner in one trip.";
+const LAYERED: &str = "Ours touches the lock's page as pthread's does, and refused faults wait as in \
+    MIND. But it queues with one change, each waiter has a page of its own, and the hand-over is direct \
+    (pthread's sleeps in the kernel and retries).";
 
 /// Why ours differs, from two blades to eight.
-const STEADY: &str = "More blades keep more locks busy at the same time, as the paper's half writes do; the hottest of them is as busy with two.";
+const STEADY: &str = "More blades keep more locks busy at once; the hottest lock is as busy with two.";
 
 impl Figure for KeyValue {
     fn name(&self) -> &'static str {
@@ -108,11 +108,11 @@ impl Figure for KeyValue {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "Ten threads on each blade; values of 1 KB, one in a bucket. The paper does not say how many keys there are: here \
-                 16,384, which all fit into each blade's cache."
+                "Ten threads a blade; 16,384 buckets (our choice) with a value of 1 KB each, which fit \
+                 into each blade's cache."
                     .to_owned(),
-                "The line `rackmem` is GCS with one option: where a lock may be written, up to two of the blade's own threads go \
-                 before a blade that waits."
+                "`rackmem` is GCS with up to two threads of the holder's blade before a blade that \
+                 waits."
                     .to_owned(),
             ],
             tables: vec![table("half writes", &HALF), table("writes only", &WRITES)],

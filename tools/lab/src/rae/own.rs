@@ -64,8 +64,8 @@ impl Figure for Nodes {
             claims,
             ..report(
                 self,
-                "Not in the paper. rand: random elements of an array over all nodes. central: one word of node 0's. With one node every \
-                 request goes to the node's own engine.",
+                "Not in the paper. rand: random elements over all nodes. central: one word of node 0. \
+                 One node uses its own engine.",
             )
         }
     }
@@ -107,8 +107,8 @@ impl Figure for Merging {
             claims: vec![Claim::target("one word, 64 nodes: with merging over without", 4.0, times)],
             ..report(
                 self,
-                "Not in the paper. Fetch-and-adds of 64 nodes; what is not to the hot word is to random ones of all nodes. Without merging a miss-status \
-                 register has one subentry, and the next request for the line waits until it is free.",
+                "Not in the paper. Fetch-and-adds to the hot word or to random words. Without merging a \
+                 miss-status register has one subentry, and the next request for its line waits.",
             )
         }
     }

@@ -14,11 +14,11 @@ pub(super) struct Remote;
 
 const NODE_COUNTS: [u8; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-const WHOLE: &str = "The paper counts GAPBS, whose threads share one address space. Ours divide by the number of nodes to find a vertex, and set an \
-    extension register, for each access. The column beside says what becomes of the share without both.";
-const LOOPS: &str = "Tested: without division and extension registers shares are half as large again. Of PageRank's innermost loop the atomic is one instruction in \
-    seven, 14.3 % (`rackmem-lab riscv disasm tools/riscv/programs/prebuilt/graph-local.elf`). So the paper's 17.46 % are more than an innermost loop alone has; what else its \
-    programs execute, or leave out of the count, is not said.";
+const WHOLE: &str = "For each access ours divide, to find a vertex's node, and set an extension \
+    register. The paper's GAPBS does neither, nor do the bars \"one address space\".";
+const LOOPS: &str = "Even of PageRank's innermost loop the atomic is one instruction in seven, 14.3 % \
+    (`rackmem-lab riscv disasm tools/riscv/programs/prebuilt/graph-local.elf`). The paper does not say \
+    which instructions it counts.";
 
 impl Figure for Atomics {
     fn name(&self) -> &'static str {
@@ -65,9 +65,9 @@ impl Figure for Atomics {
             ..report(
                 self,
                 &format!(
-                    "{NODES} nodes, RAE, on a Kronecker graph; building it is not counted. One address space: the same sources with the \
-                     processor's own atomics, on one node: a vertex is where its number says, and a compare-and-swap is lr and sc, two \
-                     atomics, as in GAP's own programs."
+                    "{NODES} nodes, RAE, Kronecker graph, without building it. One address space: the \
+                     same sources on one node with the processor's own atomics; a compare-and-swap is \
+                     lr and sc, two atomics, as in GAP."
                 ),
             )
         }
@@ -109,7 +109,7 @@ impl Figure for Remote {
             ],
             ..report(
                 self,
-                "The array is spread over all nodes, an element at a time, and indexes are random.",
+                "The array is interleaved over all nodes; indexes are random.",
             )
         }
     }

@@ -29,8 +29,8 @@ const VERSIONS: &str = Subject::LineVersions.name();
 const ACCESS: f64 = 90.0;
 
 /// Why ours differs, for 15 threads.
-const SHARED: &str = "Ours gains in throughput nearly what it gains in latency: 15 threads at 8 KB use 60 of the 80 GB/s of the R2P2s, so they hardly \
-    wait for each other. The paper's gain less (52 % of latency would be 2.1x), and it does not say at what.";
+const SHARED: &str = "Here 15 threads do not saturate the R2P2s, so throughput gains nearly as much as \
+    latency. The paper's gains less (52 % of latency would be 2.1x).";
 
 fn sizes() -> Vec<String> {
     SIZES.iter().map(|bytes| format!("{bytes} B")).collect()
@@ -85,8 +85,8 @@ impl Figure for Breakdown {
         let whole = ONE.chart(results, chart, &BOTH[..1], |_, it| latency(it));
         let part = |name| SIZES.iter().map(move |bytes| (f64::from(*bytes), at(*bytes).cause(name)));
         let chart = ["transfer", "check"].into_iter().fold(whole, |chart, name| chart.line(name, part(name)));
-        let note = "One thread, objects in memory. \"Look-up\" is FaRM and the application before the transfer, \"use\" the \
-            application afterwards; the paper draws both as one.";
+        let note = "One thread, objects in memory. \"Look-up\" is software before the transfer, \"use\" \
+            after it; the paper draws both as one.";
         Report { charts: vec![chart], tables: vec![table(results, &BOTH[..1])], ..report(self, note, claims) }
     }
 }
@@ -138,7 +138,8 @@ impl Figure for Remote {
                 SIZES.iter().copied().map(f64::from),
             ),
         ];
-        let note = "Latency: one thread. Throughput: 15 threads. Objects are in the memory of the other chip, and never in its cache.";
+        let note = "Latency: one thread. Throughput: 15 threads. Objects are in the other chip's \
+            memory, never in its cache.";
         Report { charts, tables: vec![table(results, &BOTH)], ..report(self, note, claims) }
     }
 }
@@ -165,8 +166,8 @@ impl Figure for Local {
         let claims =
             vec![claim("128 B", 1.2, ahead[0]), claim("1 KB", 1.53, ahead[1]), claim("8 KB", 2.1, ahead[2])];
         let title = ("sabres-10", "Local look-ups by 15 threads", "bytes", "Mops");
-        let note = "15 threads on the chip with the objects, which are in memory. The line \"SABRe\" is the layout that SABRes leave as it was: no \
-            transfer is involved, and the object is used where it is.";
+        let note = "15 threads on the chip that has the objects in memory. \"SABRe\" is the plain \
+            layout that SABRes allow: objects are used in place.";
         let chart = OWN.chart(results, title, &BOTH, |_, it| it.mops());
         let charts = vec![[(128.0, 1.2), (1024.0, 1.53), (8192.0, 2.1)].into_iter().fold(
             chart,

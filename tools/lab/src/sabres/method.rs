@@ -1,4 +1,4 @@
-//! What the figures are given, each constant with its source, and what is said of the method.
+//! The inputs of all figures, with their sources, and the page's text about the method.
 
 use sim::objects::Method;
 
@@ -19,7 +19,7 @@ const CHIP: [Input; 17] = inputs![
     "blocks that an R2P2 has asked for": chip.outstanding; Source::Estimated("twice what 20 GB/s and 90 ns need"),
     "between the chips": chip.between; Source::Paper("Table 2: 35 ns"),
     "bandwidth between the chips": chip.link; Source::Paper("Table 2: 100 GB/s"),
-    "header of a packet, bytes": chip.header; Source::Estimated("more than 10 would not let Figure 7b be what it is"),
+    "header of a packet, bytes": chip.header; Source::Estimated("more than 10 would contradict Figure 7b"),
     "pipelines of the RMC, cycles": chip.pipeline;
         Source::Calibrated("section 2.3: a read is 3 to 4 accesses to local memory"),
     "posting and polling of a core, cycles": chip.post, and chip.poll;
@@ -58,15 +58,15 @@ const ENGINE: [Input; 3] = [
     ),
 ];
 
-/// What the figures are given.
+/// The inputs of the figures.
 pub(crate) const INPUTS: &[&[Input]] = &[&CHIP, &SOFTWARE, &ENGINE];
 
-/// What the page begins with.
+/// The beginning of the page.
 pub(crate) const HEAD: &str = "\
 # Figures of SABRes
 
-The figures of the SABRes paper (single-site atomic bulk reads) again: the SABRe engine of rackmem beside the memory of a soNUMA
-chip in virtual time, with the paper's timing. This page is written by `rackmem-lab figure`; do not edit it.
+The figures of the SABRes paper (single-site atomic bulk reads): rackmem's SABRe engine beside the memory of a
+simulated soNUMA chip, with the paper's timing. `rackmem-lab figure` writes this page; do not edit it.
 
 ```sh
 cargo run --release -p rackmem-lab-cli --features plots -- figure sabres --out docs/figures --page docs/sabres.md
@@ -74,31 +74,29 @@ cargo run --release -p rackmem-lab-cli --features plots -- figure sabres --out d
 
 ";
 
-/// What is said of the sizes.
+/// The text about sizes.
 pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
     let of = |bytes| operations(sizes.operations, bytes, Method::Sabre);
     format!(
-        "Operations that are counted: {} of 128 B, {} of 1 KB, {} of 8 KB, and a fortieth of that with checksums. Seed {seed}; every run's own \
-         seed follows from it and from the run's parameters.\n",
+        "Operations counted: {} of 128 B, {} of 1 KB, {} of 8 KB; a fortieth with checksums. Seed \
+         {seed}: each run derives its own from it.\n",
         of(128),
         of(1024),
         of(8192)
     )
 }
 
-/// What is said of the method.
+/// The text about the method.
 pub(crate) const METHOD: &str = "
-- Two 16-core chips, connected directly (35 ns, 100 GB/s). On each: a mesh, a bank of the last-level cache on each tile, four memory
-  channels, and at the edge four R2P2s and four back ends of RGP and RCP. The engine at each R2P2 is the one of `crates/nic` that live racks
-  run, unchanged. Reading takes 90 ns on average, which is the memory's 50 ns, the mesh, the bank and the port together; a test adds
-  them up.
-- An R2P2 is told of a write before it takes place, and after the reply that carried what is overwritten. Every object that a method calls
-  whole is compared with what its blocks really were; a run in which one is torn has no numbers.
-- Published (Table 2 and sections 5 and 6): clocks, caches, mesh, memory, link, R2P2s, stream buffers. Estimated, and said to be in the code:
-  the pipelines' depth and the cores' posting and polling (from \"3 to 4 times an access to local memory\"), the R2P2's port (what is left of 90 ns),
-  packet headers (8 B), how a core uses a block (8 ns, from section 7.2), where memory controllers are, how writers write.
-- Calibrated, and so no result: what stripping a block costs (12.5 ns, from the 50 % of Figure 1), what FaRM and the application take before the
-  transfer (from the 10 % of Figure 1) and how much less that is with SABRes (from the 35 % of Figure 9a at 128 B).
-- Links inside the mesh are not modelled one by one: only the ports at both ends are taken.
-- *Met* allows 25 %. Causes given under a table are our reading, and were not tested.
+- *What runs*: the SABRe engine of `crates/nic/src/objects`, one at each R2P2. Only the lab and tests run it;
+  live racks read objects by other means ([one-sided.md](one-sided.md)).
+- *Simulated*: two connected 16-core chips, each with a mesh, caches, four memory channels and four R2P2s.
+- *Checked*: an R2P2 learns of a write before it takes place. Accepted objects are compared with memory; a run
+  that accepts a torn one has no numbers.
+- *Calibrated*: the RMC's pipelines and the cores' posting and polling (section 2.3), stripping a block (Figure
+  1), FaRM's time before a transfer (Figure 1), and how much of it SABRes save (Figure 9a).
+- *Estimated*: the R2P2's port, packet headers, how a core uses a block, where memory controllers are, how
+  writers write.
+- *Limits*: of the mesh only the ports at both ends of a path are modelled.
+- Causes under a table are our reading and were not tested unless they say so.
 ";

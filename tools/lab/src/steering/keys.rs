@@ -12,14 +12,14 @@ pub(super) struct Keys;
 const AXIS: Axis =
     Axis { values: &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024], load: |held| Chains { held, ..PAPER } };
 
-/// The same where the NIC's atomics are faster, and slower: what nobody publishes may be anything between.
+/// The same with faster and slower atomics of the NIC: no source gives their time.
 const FAST: Axis = Axis { load: |held| Chains { held, apart: 250, ..PAPER }, ..AXIS };
 const SLOW: Axis = Axis { load: |held| Chains { held, apart: 500, ..PAPER }, ..AXIS };
 
 const STEERING: [Subject; 1] = [Subject::Steering];
 
 /// Why ours differs.
-const COLD: &str = "See steering-2: cold keys have conflicts here, too.";
+const COLD: &str = "As in steering-2: cold keys have conflicts, too.";
 
 /// The gain, where a NIC's atomics of different queue pairs are 250, 350 and 500 ns apart.
 fn band(results: &Results) -> Chart {
@@ -59,7 +59,7 @@ impl Figure for Keys {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "The switch's control plane counts writes, and holds the hottest keys. Clover's line does not depend on the axis.".to_owned(),
+                "The control plane counts writes, and holds state for the hottest keys.".to_owned(),
             ],
             tables: vec![AXIS.table(results, ("By keys with state", ""), &STEERING, &TRIPS)],
             remarks: Vec::new(),

@@ -1,4 +1,4 @@
-//! What the figures are given, each constant with its source, and what is said of the method.
+//! The inputs of all figures, with their sources, and the page's text about the method.
 
 use crate::figure::input::{Input, Source, fixed, inputs};
 use crate::sizes::Sizes;
@@ -17,11 +17,12 @@ const TESTBED: [Input; 19] = inputs![
     "posting a message": chains.hardware.post_datagram, and chains.hardware.post_write;
         Source::Estimated("an RPC of 100 ns (NSDI '19), with a doorbell of its own"),
     "a client between a completion and the next verb": chains.step; Source::Estimated("two or three misses, a few hundred instructions"),
-    "the benchmark between two operations": chains.think; Source::Estimated("as that is"),
+    "the benchmark between two operations": chains.think; Source::Estimated("the same as a client's step"),
     "metadata server: between two calls": chains.call; Source::Estimated("300 ns each on Clover's eight threads"),
     "metadata server: between two notices": chains.notice; Source::Estimated("100 ns each on four threads"),
     "metadata server: a look at its own memory": chains.local; Source::Estimated("a miss to memory"),
-    "software switch: between two packets": chains.forward; Source::Estimated("section 4: the switch is not what bounds"),
+    "software switch: between two packets": chains.forward;
+        Source::Estimated("section 4: the switch is not the bottleneck"),
     "software switch: a packet": chains.program; Source::Estimated("10 million packets/s of a core"),
     "software switch: its control plane": chains.control; Source::Estimated("a message to a process and back"),
     "a connection begins anew": chains.reconnect; Source::Estimated("five commands to the firmware of two NICs"),
@@ -47,16 +48,16 @@ const CHOSEN: [Input; 3] = [
     fixed("threads of the benchmark", |_| "64, one operation each".to_owned(), Source::Paper("section 4.1")),
 ];
 
-/// What the figures are given.
+/// The inputs of the figures.
 pub(crate) const INPUTS: &[&[Input]] = &[&TESTBED, &CHOSEN];
 
-/// What the page begins with.
+/// The beginning of the page.
 pub(crate) const HEAD: &str = "\
 # Figures of steering
 
-The figures of the steering paper (in-network conflict resolution for disaggregated memory) again: the store of chains, queue pairs and the
-steering program of rackmem on the paper's testbed in virtual time. This page is written by `rackmem-lab figure`; do not edit it. What the store
-and the program are is told in [chains](chains.md).
+The figures of the steering paper (in-network conflict resolution for disaggregated memory): rackmem's store of
+chains, queue pairs and steering program on the paper's testbed, simulated. [chains](chains.md) explains the
+store and the program. `rackmem-lab figure` writes this page; do not edit it.
 
 ```sh
 cargo run --release -p rackmem-lab-cli --features plots -- figure steering --ops 100000 --out docs/figures --page docs/steering.md
@@ -64,31 +65,32 @@ cargo run --release -p rackmem-lab-cli --features plots -- figure steering --ops
 
 ";
 
-/// What is said of the sizes.
+/// The text about sizes.
 pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
     format!(
-        "Values of {VALUE} B, which with their heads are entries of 1 KiB. {} operations are counted with 64 threads, {} with 8 or fewer. Seed {seed}; \
-         every run's own seed follows from it and from the run's parameters.\n",
+        "Values of {VALUE} B, in entries of 1 KiB. {} operations are counted with 64 threads, {} with 8 \
+         or fewer. Seed {seed}: each run derives its own from it.\n",
         operations(sizes.operations, 64),
         operations(sizes.operations, 1),
     )
 }
 
-/// What is said of the method.
+/// The text about the method.
 pub(crate) const METHOD: &str = "
-- Two client machines with up to 32 threads each, a server with the memory and the metadata server, and a fourth machine that is the switch: every
-  packet goes through its program, in both directions, also without steering. Clients, metadata server, queue pairs and program are those that
-  racks run (`crates/chain`, `crates/nic`, `switch::chains`), unchanged.
-- Every run is checked as it goes: an append goes behind an entry of its own key, once, and is in the chain when its client hears that it is; a
-  get returns nothing older than what was acknowledged when it began. A run in which that fails has no numbers.
-- Without steering clients do what Clover's published source does: an append whose compare-and-swap failed reads from entry to entry to the
-  tail, then tries again; after seven entries the metadata server is asked. Clover also reads a pointer to the latest entry beside each
-  entry, which is not here.
-- Calibrated, and so no result: the time between two atomics of different queue pairs to one region, from the 1.34x of 8 keys. What depends on
-  it is shown above (steering-nic).
-- Estimated, and said to be in the code: processor times of clients, metadata server and switch. Cores that threads share are not
-  modelled, nor locks inside of the clients' library.
-- Words that are bound are on one queue pair, on which the memory replays 16 atomics, as real NICs do.
-  Nothing is deleted, so no chain is closed: the metadata server's own compare-and-swaps would pass beside that queue pair, at its memory.
-- *Met* allows 25 %. Causes given under a table are our reading, and were not tested.
+- *What runs*: `crates/chain`, the queue pairs of `crates/nic` and the program of `switch::chains`, for appends
+  and steered reads as in live racks. Bound words, and WRITEs in place of compare-and-swaps, are not live.
+- *Simulated*: two client machines, a server with memory and metadata server, and a fourth machine as the
+  switch. Every packet passes its program, also without steering.
+- *Without steering* clients do as Clover's published source: after a failed compare-and-swap they read on to
+  the tail and retry, and after seven entries ask the metadata server. Clover's pointer to the latest entry is
+  left out.
+- *Checked*: each append goes behind an entry of its key, once, and no get is stale. A run that fails has no
+  numbers.
+- *Calibrated*: the time between two atomics of different queue pairs, 350 ns. It has no source. It was fitted
+  to Figure 4 (1.34x with 8 keys) after about 25 combinations of inputs had been tried, and stands on a cliff:
+  300 ns gives 1.28x and 400 ns 1.63x for 8 keys.
+- *Limits*: cores that threads share, and locks in the clients' library, are not modelled. Processor times are
+  estimated. Nothing is deleted: with bound words the metadata server's own compare-and-swaps would bypass their
+  queue pair.
+- Causes under a table are our reading and were not tested unless they say so.
 ";

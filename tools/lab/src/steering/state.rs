@@ -59,9 +59,9 @@ impl Figure for Memory {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "Register arrays of the program as it is built, in whole cells. What is in flight has arrays of its own, for 64 connections with 256 \
-                 packets each: what does not fit passes unsteered. A key may stand in three cells; arbitrary keys fill about nine tenths of \
-                 the places (a test of the program)."
+                "Register arrays of the program, in whole cells. Packets in flight have arrays for 64 \
+                 connections of 256; more pass unsteered. A key may be in one of three cells, of which \
+                 nine tenths fill (a test of the program)."
                     .to_owned(),
             ],
             tables: vec![Table {
