@@ -70,8 +70,14 @@ impl Figure for Spent {
             ],
             charts: Vec::new(),
             tables: vec![
-                table(LOAD, "Nanoseconds of an operation of the micro benchmark at 100 % sharing, on average"),
-                table(STORE, "Nanoseconds of an operation of the key-value store on 8 nodes (Figure 14), half of them GETs"),
+                table(
+                    LOAD,
+                    "Nanoseconds of an operation of the micro benchmark at 100 % sharing, on average",
+                ),
+                table(
+                    STORE,
+                    "Nanoseconds of an operation of the key-value store on 8 nodes (Figure 14), half of them GETs",
+                ),
             ],
             claims: vec![
                 Claim::target("100 % sharing: rackmem over Concordia", 1.3, over(LOAD, Subject::Rackmem)),

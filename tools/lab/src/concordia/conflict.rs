@@ -91,13 +91,23 @@ impl Figure for OneBlock {
                 turn(),
             ],
             tables: vec![
-                table("The longest operation of any thread, half of them reads, in ms", &HALF, results, |it| it.longest / 1e3),
+                table(
+                    "The longest operation of any thread, half of them reads, in ms",
+                    &HALF,
+                    results,
+                    |it| it.longest / 1e3,
+                ),
                 table("The same, writes only", &WRITING, results, |it| it.longest / 1e3),
-                table("Operations of the slowest thread over the mean, half reads", &HALF, results, |it| it.least),
+                table("Operations of the slowest thread over the mean, half reads", &HALF, results, |it| {
+                    it.least
+                }),
                 table("The same, writes only", &WRITING, results, |it| it.least),
             ],
             remarks: Vec::new(),
-            charts: vec![chart(HALF, "-half", "half of the operations read"), chart(WRITING, "-writes", "writes only")],
+            charts: vec![
+                chart(HALF, "-half", "half of the operations read"),
+                chart(WRITING, "-writes", "writes only"),
+            ],
             claims: vec![ahead("half reads", &HALF), ahead("writes only", &WRITING)],
         }
     }

@@ -60,9 +60,15 @@ impl Figure for SwitchFailure {
             remarks: Vec::new(),
             charts: vec![chart],
             claims: vec![
-                Claim::quantity("metadata rebuilt after", 1.9, moment(RECOVERED) - moment(RESTARTS), "s").because(SMALLER),
-                Claim::quantity("hot blocks back in the switch after", 1.5, moment(MIGRATED) - moment(RECOVERED), "s")
+                Claim::quantity("metadata rebuilt after", 1.9, moment(RECOVERED) - moment(RESTARTS), "s")
                     .because(SMALLER),
+                Claim::quantity(
+                    "hot blocks back in the switch after",
+                    1.5,
+                    moment(MIGRATED) - moment(RECOVERED),
+                    "s",
+                )
+                .because(SMALLER),
                 Claim::ratio("throughput returns: after over before", 1.0, after / before),
             ],
         }

@@ -46,13 +46,21 @@ impl Figure for Locality {
             tables: Vec::new(),
             remarks: Vec::new(),
             charts: vec![
-                LOCALITY.throughput(chart, results, &ALL).stated("133 and 23 Mops", [(100.0, 133.0, 133.0), (100.0, 23.0, 23.0)]),
+                LOCALITY
+                    .throughput(chart, results, &ALL)
+                    .stated("133 and 23 Mops", [(100.0, 133.0, 133.0), (100.0, 23.0, 23.0)]),
             ],
             claims: vec![
-                Claim::quantity("100 % locality: Concordia", 133.0, mops(Subject::Concordia, 100), "Mops").calibrated(),
+                Claim::quantity("100 % locality: Concordia", 133.0, mops(Subject::Concordia, 100), "Mops")
+                    .calibrated(),
                 Claim::quantity("100 % locality: GAM", 23.0, mops(Subject::Gam, 100), "Mops").calibrated(),
                 Claim::rises("Concordia rises with every step of locality", &all(Subject::Concordia)),
-                never_behind(&LOCALITY.ratios(results, Subject::Rackmem, Subject::Concordia, LOCALITY.values)),
+                never_behind(&LOCALITY.ratios(
+                    results,
+                    Subject::Rackmem,
+                    Subject::Concordia,
+                    LOCALITY.values,
+                )),
                 Claim::rises("GAM rises with every step of locality", &all(Subject::Gam)),
                 Claim::ratio("Grappa does not: 80 % over 0 %", 1.0, gains(Subject::Grappa)),
             ],

@@ -58,9 +58,7 @@ impl Figure for Reads {
                 "20 % sharing, 100 % reads: GAM ahead of Concordia",
                 mops(gam, lightly(100)) / mops(concordia, lightly(100)),
             )
-            .because(
-                "Too few of Concordia's accesses miss for GAM to lead. The paper gives no number.",
-            ),
+            .because("Too few of Concordia's accesses miss for GAM to lead. The paper gives no number."),
         );
         let all_read = |subject| mops(subject, heavily(100));
         claims.push(
@@ -110,14 +108,14 @@ impl Figure for Reads {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "The paper's plot omits Concordia and GAM at 60 % sharing and 100 % reads."
-                    .to_owned(),
+                "The paper's plot omits Concordia and GAM at 60 % sharing and 100 % reads.".to_owned(),
             ],
             tables: Vec::new(),
             remarks: Vec::new(),
             charts: vec![
                 chart(LIGHT, "a", "20 %"),
-                chart(HEAVY, "b", "60 %").stated("Concordia 60, GAM 16 Mops", [(100.0, 60.0, 60.0), (100.0, 16.0, 16.0)]),
+                chart(HEAVY, "b", "60 %")
+                    .stated("Concordia 60, GAM 16 Mops", [(100.0, 60.0, 60.0), (100.0, 16.0, 16.0)]),
             ],
             claims,
         }

@@ -106,7 +106,10 @@ impl Figure for KeyValue {
                  `load::store`)."
                     .to_owned(),
             ],
-            tables: [(READING, "95 % GET"), (WRITING, "50 % GET")].into_iter().map(|(axis, gets)| waits(&axis, gets, results)).collect(),
+            tables: [(READING, "95 % GET"), (WRITING, "50 % GET")]
+                .into_iter()
+                .map(|(axis, gets)| waits(&axis, gets, results))
+                .collect(),
             remarks: Vec::new(),
             charts: vec![chart(READING, "a", "95 % GET"), chart(WRITING, "b", "50 % GET")],
             claims,

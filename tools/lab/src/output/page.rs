@@ -124,7 +124,9 @@ fn summary(documents: &[Document]) -> String {
 
 /// What the figures are given. The numbers are those that claims name.
 fn inputs(paper: &Paper, sensitivity: Option<&Sensitivity>, document: &Document) -> String {
-    let mut text = String::from("\n## Inputs\nDeclared before results; none is chosen for a figure.");
+    let mut text = String::from(
+        "\n## Inputs\nWhat runs are given, with its source. What was fitted, or chosen after results were seen, says so.",
+    );
     if let Some(it) = sensitivity {
         write!(
             text,

@@ -141,7 +141,8 @@ impl Figure for Sizes {
                     85.05,
                     of_graph(Kernel::Pr, true, GREATEST),
                     "%",
-                ),
+                )
+                .calibrated(),
                 Claim::quantity(
                     &format!("sg: arrays of {LARGE} % of the cache"),
                     85.05,

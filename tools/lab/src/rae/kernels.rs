@@ -194,7 +194,8 @@ impl Figure for Time {
                     rows: kernels,
                 },
                 Table {
-                    title: "The same on a network whose packets take 720 cycles more (fitted to 17.61 %)".to_owned(),
+                    title: "The same on a network whose packets take 720 cycles more (fitted to 17.61 %)"
+                        .to_owned(),
                     columns: [
                         "RAE, ms",
                         "shared memory",

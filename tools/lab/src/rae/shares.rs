@@ -107,10 +107,7 @@ impl Figure for Remote {
                 Claim::quantity("remote, one PE", 0.0, share(1), "%").by_construction(),
                 Claim::quantity("remote, 64 PEs", 98.44, share(64), "%").by_construction(),
             ],
-            ..report(
-                self,
-                "The array is interleaved over all nodes; indexes are random.",
-            )
+            ..report(self, "The array is interleaved over all nodes; indexes are random.")
         }
     }
 }

@@ -103,7 +103,11 @@ impl Figure for Transfers {
                     (1.4, 1.4),
                     [128.0],
                 ),
-                CROWD.chart(results, rate, &SUBJECTS, gigabytes).stated_at("four R2P2s of 20 GB/s", 8192.0, 80.0),
+                CROWD.chart(results, rate, &SUBJECTS, gigabytes).stated_at(
+                    "four R2P2s of 20 GB/s",
+                    8192.0,
+                    80.0,
+                ),
             ],
             claims,
         }

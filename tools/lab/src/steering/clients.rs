@@ -40,12 +40,8 @@ impl Figure for Clients {
             tables: vec![AXIS.table(results, ("By client threads", ""), &BOTH, &TRIPS)],
             remarks: Vec::new(),
             charts: vec![
-                AXIS.chart(results, (self.name(), "YCSB-A, 1024 keys", "client threads"), &BOTH).stated_ratio(
-                    "steering, of Clover",
-                    Subject::Clover.name(),
-                    (1.42, 1.42),
-                    [64.0],
-                ),
+                AXIS.chart(results, (self.name(), "YCSB-A, 1024 keys", "client threads"), &BOTH)
+                    .stated_ratio("steering, of Clover", Subject::Clover.name(), (1.42, 1.42), [64.0]),
             ],
             claims: vec![
                 Claim::ratio("64 threads: steering over Clover", 1.42, AXIS.gain(results, 64)).because(MORE),

@@ -84,9 +84,14 @@ impl Figure for SwitchFailure {
             ],
             tables: vec![Table {
                 title: "What a crash costs".to_owned(),
-                columns: ["Mops before", "half of it is back after, ms", "nine tenths, ms", "operations missed, in ms of those before"]
-                    .map(str::to_owned)
-                    .to_vec(),
+                columns: [
+                    "Mops before",
+                    "half of it is back after, ms",
+                    "nine tenths, ms",
+                    "operations missed, in ms of those before",
+                ]
+                .map(str::to_owned)
+                .to_vec(),
                 rows: SUBJECTS.iter().map(row).collect(),
             }],
             remarks: vec![

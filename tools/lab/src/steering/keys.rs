@@ -58,9 +58,7 @@ impl Figure for Keys {
         Report {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
-            notes: vec![
-                "The control plane counts writes, and holds state for the hottest keys.".to_owned(),
-            ],
+            notes: vec!["The control plane counts writes, and holds state for the hottest keys.".to_owned()],
             tables: vec![AXIS.table(results, ("By keys with state", ""), &STEERING, &TRIPS)],
             remarks: Vec::new(),
             charts: vec![
@@ -70,7 +68,12 @@ impl Figure for Keys {
                     &[Subject::Clover, Subject::Steering],
                 )
                 .stated_ratio("steering with 8 keys, of Clover", Subject::Clover.name(), (1.34, 1.34), [8.0])
-                .stated_ratio("with all keys", Subject::Clover.name(), (1.42, 1.42), [1024.0]),
+                .stated_ratio(
+                    "with all keys",
+                    Subject::Clover.name(),
+                    (1.42, 1.42),
+                    [1024.0],
+                ),
                 band(results),
             ],
             claims: vec![

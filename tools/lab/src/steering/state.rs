@@ -77,8 +77,15 @@ impl Figure for Memory {
                     .stated_at("2.5 % of 64 MB", 100_000.0, 0.025 * SWITCH / 1e6),
             ],
             claims: vec![
-                Claim::quantity("100 K keys (2.5 % of 64 MB)", 0.025 * SWITCH / 1e6, bytes(largest, &OF_KEYS) / 1e6, "MB").by_construction(),
-                Claim::quantity("a key, at most (64 bits each for key and tail)", 16.0, per_key, "B").by_construction(),
+                Claim::quantity(
+                    "100 K keys (2.5 % of 64 MB)",
+                    0.025 * SWITCH / 1e6,
+                    bytes(largest, &OF_KEYS) / 1e6,
+                    "MB",
+                )
+                .by_construction(),
+                Claim::quantity("a key, at most (64 bits each for key and tail)", 16.0, per_key, "B")
+                    .by_construction(),
             ],
         }
     }

@@ -69,11 +69,14 @@ impl Figure for Writes {
         Report {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
-            notes: vec!["Not in the paper, except the first claim (its introduction, of Clover's Figure \
+            notes: vec![
+                "Not in the paper, except the first claim (its introduction, of Clover's Figure \
                 7). All are proposals of section 5. \"Reads too\": the switch sends a READ of an old \
                 entry to the tail. \"Words bound\": all compare-and-swaps reach the memory on one queue \
                 pair of the switch. \"WRITEs\": of those, an append to an acknowledged tail to which \
-                nothing else was sent becomes a WRITE.".to_owned()],
+                nothing else was sent becomes a WRITE."
+                    .to_owned(),
+            ],
             tables: vec![
                 MILD.table(results, ("zipf 0.75, by the share of writes", " %"), &SUBJECTS, &TRIPS),
                 HOT.table(results, ("zipf 0.99, by the share of writes", " %"), &SUBJECTS, &TRIPS),

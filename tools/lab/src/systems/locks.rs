@@ -29,7 +29,7 @@ use crate::sizes::Sizes;
 const THREADS: usize = 10;
 /// Bytes of a value, which is what a bucket has.
 const VALUE: u32 = 1024;
-/// What a query of the store takes besides its lock and its value: *the one declared calibration*. 80 threads read 31.2
+/// What a query of the store takes besides its lock and its value: *the declared calibration of GCS*. 80 threads read 31.2
 /// million times in a second (GCS, section 5.1), 2.56 us each; entering, leaving and looking at 1 KB are 1 us of them
 /// ([`sim::locks::Costs`]).
 pub(crate) const QUERY: Nanos = Nanos(1_560);
