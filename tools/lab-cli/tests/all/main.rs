@@ -7,8 +7,10 @@
 //! | `riscv` | programs for RISC-V |
 //! | `unwritable` | results that cannot be written |
 //! | `shell` | the command in a shell's hands |
+//! | `documents` | what the Markdown files say is so |
 
 mod bench;
+mod documents;
 mod peers;
 mod riscv;
 mod search;

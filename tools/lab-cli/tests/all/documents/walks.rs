@@ -1,0 +1,1 @@
+//! The message sequences in ARCHITECTURE.md are those of real runs.
