@@ -11,6 +11,7 @@
 //! | `flags` | subcommands and flags can be typed |
 //! | `links` | a link leads to a file, and to a heading of it |
 //! | `shape` | lengths of lines and pages; what a measurement says of itself |
+//! | `start` | the program of the first page is the example |
 //! | `walks` | the message sequences in ARCHITECTURE.md are those of real runs |
 //!
 //! Every rule looks at all pages, and tells all that is wrong at once. Beside each stands a test that it finds a false statement.
@@ -24,6 +25,7 @@ mod paths;
 mod repository;
 mod shape;
 mod sources;
+mod start;
 mod tokens;
 mod walks;
 
