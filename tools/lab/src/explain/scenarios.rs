@@ -248,4 +248,19 @@ pub static SCENARIOS: &[Scenario] = &[
             stage.read((0, 0), Nanos::from_micros(40), block);
         },
     },
+    Scenario {
+        name: "lock-hand-over",
+        title: "A node asks for a lock that another node holds for writing",
+        about: "The switch sends the request to the holder, whose wait queue it joins. The holder leaves, asks the switch \
+                whether it knows everybody who waits, and then hands over lock, queue and data in one message.",
+        nodes: 3,
+        directory: Directory::Auto,
+        queue: false,
+        play: |stage| {
+            let stage = stage.locks();
+            let lock = stage.held(1, 2);
+            stage.write((2, 0), START, lock, Nanos(3_000));
+            stage.write((0, 0), Nanos(300), lock, Nanos(500));
+        },
+    },
 ];

@@ -15,11 +15,18 @@ fn program(page: &Page) -> Option<String> {
 fn the_program_of_the_first_page_is_the_example() {
     let repository = Repository::here();
     let page = Page::new("docs/start.md", &repository.text("docs/start.md"));
-    assert_eq!(program(&page), Some(repository.text(EXAMPLE)), "docs/start.md has to show {EXAMPLE} as it is");
+    assert_eq!(
+        program(&page),
+        Some(repository.text(EXAMPLE)),
+        "docs/start.md has to show {EXAMPLE} as it is"
+    );
 }
 
 #[test]
 fn another_program_is_not_taken_for_it() {
-    let page = Page::new("docs/a.md", "```sh\na\n```\n```rust\nfn b() {}\n\nfn c() {}\n```\n```rust\nfn d() {}\n```\n");
+    let page = Page::new(
+        "docs/a.md",
+        "```sh\na\n```\n```rust\nfn b() {}\n\nfn c() {}\n```\n```rust\nfn d() {}\n```\n",
+    );
     assert_eq!(program(&page).as_deref(), Some("fn b() {}\n\nfn c() {}\n"));
 }
