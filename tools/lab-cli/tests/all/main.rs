@@ -16,6 +16,8 @@ mod riscv;
 mod search;
 #[path = "../../../../crates/cli/tests/all/shell.rs"]
 mod shell;
+#[path = "../../../../crates/transport/tests/all/tapped/mod.rs"]
+mod tapped;
 mod unwritable;
 
 /// What is tested.

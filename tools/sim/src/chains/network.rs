@@ -43,6 +43,9 @@ impl Testbed {
 
     /// A sim_message is at its machine's NIC then: it goes to the switch.
     pub(super) fn send(&mut self, from: Machine, ready: Nanos, sim_message: SimMessage) {
+        if let Some(sent) = &mut self.sent {
+            sent.push(sim_message.name());
+        }
         let bytes = sim_message.bytes();
         let arrives = self.pass(from, Machine::Tor, ready, bytes);
         let hardware = &self.bench.hardware;

@@ -47,6 +47,8 @@ pub struct Testbed {
     steps: Vec<Effect>,
     /// Keys whose tails the switch is to be told.
     pub(super) scanned: BTreeSet<u64>,
+    /// What machines have sent, if somebody wants to know.
+    pub(super) sent: Option<Vec<String>>,
 }
 
 impl Testbed {
@@ -86,6 +88,7 @@ impl Testbed {
             effects: Vec::new(),
             steps: Vec::new(),
             scanned: BTreeSet::new(),
+            sent: None,
         };
         testbed.fill();
         testbed.bind(&mut random);
@@ -128,6 +131,13 @@ impl Testbed {
     pub fn forget(&mut self) {
         self.tally = Tally::default();
         self.since = self.now;
+    }
+
+    /// What the machines send during so many operations, in order: opcodes of packets, or `Call`, `Answer` and `Notice`.
+    pub fn sent_during(&mut self, operations: u64) -> Vec<String> {
+        self.sent = Some(Vec::new());
+        self.run(operations);
+        self.sent.take().expect("just begun")
     }
 
     /// The time.
