@@ -8,6 +8,7 @@
 //! | `unwritable` | results that cannot be written |
 //! | `shell` | the command in a shell's hands |
 //! | `documents` | what the Markdown files say is so |
+//! | `tapped` | two UDP transports, for `documents` |
 
 mod bench;
 mod documents;

@@ -77,7 +77,6 @@ impl LockStage {
         let rest = self.rack.now() + Nanos::from_micros(12);
         self.rack.run_one(ThreadId(0), |mut handle| async move { handle.sleep_until(rest).await });
         let nodes = self.rack.setup().nodes;
-        let chart = self.paper.borrow_mut().chart(title, nodes, begin);
-        chart
+        self.paper.borrow_mut().chart(title, nodes, begin)
     }
 }

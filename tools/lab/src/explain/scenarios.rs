@@ -251,8 +251,9 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "lock-hand-over",
         title: "A node asks for a lock that another node holds for writing",
-        about: "The switch sends the request to the holder, whose wait queue it joins. The holder leaves, asks the switch \
-                whether it knows everybody who waits, and then hands over lock, queue and data in one message.",
+        about: "The switch sends the request on to the holder, where it waits. The holder leaves, and sends lock and data to \
+                the switch, with whom it knows to wait. The switch compares that with its own list, and hands both on to \
+                the next writer. The home has no part in it.",
         nodes: 3,
         directory: Directory::Auto,
         queue: false,

@@ -159,8 +159,7 @@ impl Stage {
         let rest = self.rack.now() + Nanos::from_micros(12);
         self.idle_until(rest);
         let nodes = self.rack.setup().nodes;
-        let chart = self.paper.borrow_mut().chart(title, nodes, begin);
-        chart
+        self.paper.borrow_mut().chart(title, nodes, begin)
     }
 
     /// Lets the rack run with a thread that only waits.
