@@ -11,6 +11,8 @@ use cli::command::Rackmem;
 pub(super) struct Known {
     pub(super) flags: BTreeSet<String>,
     pub(super) subcommands: BTreeMap<String, Known>,
+    /// What can stand behind it, where it has a list of that.
+    pub(super) values: BTreeSet<String>,
 }
 
 impl Known {
@@ -29,14 +31,13 @@ impl Known {
         Self {
             flags: flags.collect(),
             subcommands: subcommands.map(|sub| (sub.get_name().to_owned(), Self::defined(sub))).collect(),
+            values: BTreeSet::new(),
         }
     }
 
     /// As the command's own help has it.
     fn explained(path: &[&str]) -> Self {
-        let help = Process::new(crate::COMMAND).args(path).arg("--help").output().expect("it runs");
-        assert!(help.status.success(), "{path:?} --help fails");
-        let help = String::from_utf8(help.stdout).expect("UTF-8");
+        let help = said(path, "--help");
         let mut known = Self::default();
         let mut section = "";
         for line in help.lines().filter(|line| !line.is_empty()) {
@@ -61,6 +62,11 @@ impl Known {
                 _ => {}
             }
         }
+        if known.flags.contains("--list") {
+            let names = said(path, "--list");
+            let first = names.lines().filter_map(|line| line.split_whitespace().next());
+            known.values.extend(first.map(str::to_owned));
+        }
         known
     }
 
@@ -68,6 +74,13 @@ impl Known {
     pub(super) fn has(&self, flag: &str) -> bool {
         self.flags.contains(flag) || self.subcommands.values().any(|sub| sub.has(flag))
     }
+}
+
+/// What the command prints with this flag.
+fn said(path: &[&str], flag: &str) -> String {
+    let output = Process::new(crate::COMMAND).args(path).arg(flag).output().expect("it runs");
+    assert!(output.status.success(), "{path:?} {flag} fails");
+    String::from_utf8(output.stdout).expect("UTF-8")
 }
 
 /// `--flag[=VALUE]` without the value.
@@ -83,5 +96,9 @@ fn both_commands_are_known() {
     assert!(rackmem.flags.contains("--version") && lab.flags.contains("--version"));
     let hit = &lab.subcommands["bench"].subcommands["hit"];
     assert!(hit.flags.contains("--json") && hit.flags.contains("--help"), "{:?}", hit.flags);
+    assert!(
+        lab.subcommands["figure"].values.contains("gcs")
+            && lab.subcommands["figure"].values.contains("gcs-7")
+    );
     assert!(lab.has("--seeds") && !lab.has("--nobody") && !lab.subcommands.contains_key("nobody"));
 }

@@ -159,14 +159,22 @@ impl<'a> Rule<'a> {
     /// What stands behind one of our commands.
     fn typed(&self, program: &str, words: &[&str]) -> Vec<String> {
         let Some(mut command) = self.known.get(program) else { return Vec::new() };
-        let (mut path, mut all) = (program.to_owned(), Vec::new());
+        let (mut path, mut all, mut before) = (program.to_owned(), Vec::new(), program);
         for word in words {
             if [">", "2>", ">>", "<"].contains(word) {
                 break;
             }
-            if let (false, true) =
-                (command.subcommands.is_empty(), word.starts_with(|first: char| first.is_ascii_lowercase()))
+            let is_name = word.starts_with(|first: char| first.is_ascii_lowercase());
+            // What follows a flag is its value.
+            if is_name
+                && path.ends_with(before)
+                && !command.values.is_empty()
+                && !command.values.contains(*word)
             {
+                all.push(format!("{path} has no {word}"));
+            }
+            before = word;
+            if is_name && !command.subcommands.is_empty() {
                 let Some(sub) = command.subcommands.get(*word) else {
                     all.push(format!("{path} has no subcommand {word}"));
                     break;
@@ -214,6 +222,7 @@ fn what_cannot_be_typed_is_found() {
         "`cargo run --release -- ycsb --workload A`",
         "`--json`",
         "`cargo lab bench hit --json`",
+        "`cargo lab figure concordia-9 --out figures`",
         "```sh\nRACKMEM_LISTEN=0.0.0.0:1 rackmem node --id 0 & # --nobody\nssh a rackmem switch; cd rackmem\n```",
         "```text\nrackmem nobody\n```",
     ] {
@@ -228,6 +237,8 @@ fn what_cannot_be_typed_is_found() {
         "`cargo run -p rackmem --example nobody`",
         "`--nobody`",
         "`cargo lab bench nobody`",
+        "`cargo lab explain nobody`",
+        "`cargo lab figure concordia-1`",
         "`cargo lab bench hit --seeds 3`",
         "```sh\nssh a rackmem switch --nobody\n```",
         "```sh\nrackmem up \\\n  --nobody\n```",
