@@ -34,6 +34,13 @@ impl SimMessage {
 }
 
 impl Testbed {
+    /// What the machines send during so many operations, in order: opcodes of packets, or `Call`, `Answer` and `Notice`.
+    pub fn sent_during(&mut self, operations: u64) -> Vec<String> {
+        self.sent = Some(Vec::new());
+        self.run(operations);
+        self.sent.take().expect("just begun")
+    }
+
     /// A message of a processor that posts it now.
     pub(super) fn send_message(&mut self, from: Machine, now: Nanos, sim_message: SimMessage) {
         let hardware = &self.bench.hardware;

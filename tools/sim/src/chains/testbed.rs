@@ -133,13 +133,6 @@ impl Testbed {
         self.since = self.now;
     }
 
-    /// What the machines send during so many operations, in order: opcodes of packets, or `Call`, `Answer` and `Notice`.
-    pub fn sent_during(&mut self, operations: u64) -> Vec<String> {
-        self.sent = Some(Vec::new());
-        self.run(operations);
-        self.sent.take().expect("just begun")
-    }
-
     /// The time.
     pub const fn now(&self) -> Nanos {
         self.now
