@@ -47,6 +47,8 @@ pub struct Testbed {
     steps: Vec<Effect>,
     /// Keys whose tails the switch is to be told.
     pub(super) scanned: BTreeSet<u64>,
+    /// What machines have sent, if somebody wants to know.
+    pub(super) sent: Option<Vec<String>>,
 }
 
 impl Testbed {
@@ -86,6 +88,7 @@ impl Testbed {
             effects: Vec::new(),
             steps: Vec::new(),
             scanned: BTreeSet::new(),
+            sent: None,
         };
         testbed.fill();
         testbed.bind(&mut random);
