@@ -57,18 +57,6 @@ pub(super) enum SimMessage {
     Notice(Machine, Appended),
 }
 
-impl SimMessage {
-    /// What it is: the opcode of a packet, or that it is a message.
-    pub(super) fn name(&self) -> String {
-        match self {
-            Self::Roce(roce) => format!("{:?}", roce.packet.opcode),
-            Self::Call(..) => "Call".to_owned(),
-            Self::Answer(..) => "Answer".to_owned(),
-            Self::Notice(..) => "Notice".to_owned(),
-        }
-    }
-}
-
 /// What happens.
 #[derive(Clone, Debug)]
 pub(super) enum Event {

@@ -34,13 +34,6 @@ impl SimMessage {
 }
 
 impl Testbed {
-    /// What the machines send during so many operations, in order: opcodes of packets, or `Call`, `Answer` and `Notice`.
-    pub fn sent_during(&mut self, operations: u64) -> Vec<String> {
-        self.sent = Some(Vec::new());
-        self.run(operations);
-        self.sent.take().expect("just begun")
-    }
-
     /// A message of a processor that posts it now.
     pub(super) fn send_message(&mut self, from: Machine, now: Nanos, sim_message: SimMessage) {
         let hardware = &self.bench.hardware;
@@ -50,9 +43,6 @@ impl Testbed {
 
     /// A sim_message is at its machine's NIC then: it goes to the switch.
     pub(super) fn send(&mut self, from: Machine, ready: Nanos, sim_message: SimMessage) {
-        if let Some(sent) = &mut self.sent {
-            sent.push(sim_message.name());
-        }
         let bytes = sim_message.bytes();
         let arrives = self.pass(from, Machine::Tor, ready, bytes);
         let hardware = &self.bench.hardware;

@@ -47,8 +47,6 @@ pub struct Testbed {
     steps: Vec<Effect>,
     /// Keys whose tails the switch is to be told.
     pub(super) scanned: BTreeSet<u64>,
-    /// What machines have sent, if somebody wants to know.
-    pub(super) sent: Option<Vec<String>>,
 }
 
 impl Testbed {
@@ -88,7 +86,6 @@ impl Testbed {
             effects: Vec::new(),
             steps: Vec::new(),
             scanned: BTreeSet::new(),
-            sent: None,
         };
         testbed.fill();
         testbed.bind(&mut random);

@@ -12,13 +12,14 @@
 //! | `links` | a link leads to a file, and to a heading of it |
 //! | `shape` | lengths of lines and pages; what a measurement says of itself |
 //! | `start` | the program of the first page is the example |
-//! | `walks` | the message sequences in ARCHITECTURE.md are those of real runs |
+//! | `walks`, `live_append` | the message sequences in ARCHITECTURE.md are those of real runs |
 //!
 //! Every rule looks at all pages, and tells all that is wrong at once. Beside each stands a test that it finds a false statement.
 
 mod commands;
 mod flags;
 mod links;
+mod live_append;
 mod names;
 mod page;
 mod paths;

@@ -6,14 +6,12 @@
 //! | walk | the run |
 //! | --- | --- |
 //! | `read-miss`, `lock-hand-over` | the scenarios of these names (`rackmem-lab explain`) |
-//! | `append` | a put on the testbed of the steering paper, steered: opcodes of packets, and `Notice` |
+//! | `append` | a put on a rack of processes that steers: opcodes of what the nodes send (`live_append`) |
 //! | `datagram` | a request between two UDP transports: the kind of the datagram and those of its records |
 
-use chain::client::Request;
 use lab::explain::{self, What};
-use sim::chains::{Ask, Bench, Load, Requests, Testbed};
-use switch::chains::Config;
 
+use super::live_append;
 use super::page::Page;
 use super::repository::Repository;
 use crate::tapped::Pair;
@@ -63,24 +61,6 @@ fn scenario(name: &str) -> Vec<String> {
     steps.into_iter().filter_map(|step| label(step.what)).collect()
 }
 
-/// One thread that writes one key.
-struct Puts;
-
-impl Requests for Puts {
-    fn next(&mut self, _: u16) -> Ask {
-        Ask { key: 0, request: Request::Put(100) }
-    }
-}
-
-/// A put of a client that has slots, and knows the tail.
-fn append() -> Vec<String> {
-    let steering = Config { keys: 10, top: 10, ..Config::default() };
-    let load = Load { threads: 1, keys: 1, value: 100, steering: Some(steering) };
-    let mut testbed = Testbed::new(Bench::PAPER, load, Box::new(Puts), 1);
-    testbed.run(5);
-    testbed.sent_during(1)
-}
-
 /// What a datagram says of itself and of its records (`udp/envelope.rs`, `udp/record.rs`).
 fn kinds(datagram: &[u8]) -> Vec<String> {
     let name = |names: &[&str], number: u8| (*names.get(usize::from(number)).expect("a kind")).to_owned();
@@ -127,7 +107,7 @@ fn the_walk_of_a_lock_hand_over_is_so() {
 
 #[test]
 fn the_walk_of_an_append_is_so() {
-    assert_told("append", &append());
+    assert_told("append", &live_append::opcodes());
 }
 
 #[test]
@@ -140,7 +120,7 @@ const TRUE: &str = "\
 <!-- walk: read-miss: ReadMiss, ReadMiss, Ack, Unlock, UnlockAck -->
 <!-- walk: lock-hand-over: ACQUIRE, FORWARD, MOVE + data,
      HAND + data, RECEIVED -->
-<!-- walk: append: WriteOnly, Acknowledge, CompareSwap, AtomicAcknowledge, Notice -->
+<!-- walk: append: WriteOnly, CompareSwap, AtomicAcknowledge -->
 <!-- walk: datagram: Data, Packet -->
 ";
 
@@ -149,7 +129,7 @@ fn walks_that_are_so_are_taken_and_others_found() {
     let runs = [
         ("read-miss", scenario("read-miss")),
         ("lock-hand-over", scenario("lock-hand-over")),
-        ("append", append()),
+        ("append", live_append::opcodes()),
         ("datagram", datagram()),
     ];
     for (walk, run) in &runs {
