@@ -31,7 +31,7 @@ pub(crate) struct Args {
 
     /// Name the commands, and run none
     #[arg(long)]
-    list: bool,
+    dry_run: bool,
 }
 
 /// Runs the command.
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         let mut text = text;
         for command in commands.iter().filter(|command| command.contains(&args.only)) {
             say!("{command}");
-            if args.list {
+            if args.dry_run {
                 continue;
             }
             let block = block(command, &output(command)?);
