@@ -6,7 +6,7 @@
 //! | [`place`] | a machine under a lock with its inbox, and the threads that wait for it |
 //! | [`inline`] | a whole rack in one process: the sender's thread runs the receiving place's machine |
 //! | [`networked`] | a rack of processes: each place is one of its own, with a transport to the others |
-//! | [`chain`] | chains: clients, and the metadata server, whatever carries their verbs |
+//! | [`chains`] | chains: clients, and the metadata server, whatever delivers their verbs |
 //! | [`config`] | how a rack is set up, and what can be wrong with that |
 //! | [`waiting`] | how a thread waits for another one, in one place |
 

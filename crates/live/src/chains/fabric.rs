@@ -1,4 +1,4 @@
-//! What carries verbs and calls: the seam between clients and the kinds of racks.
+//! What delivers verbs and calls: the seam between clients and the kinds of racks.
 //!
 //! What must always hold: what was posted ends; a call that comes again with its number is the same call.
 

@@ -1,7 +1,7 @@
 //! What the switch does with packets between clients of chains and memory, on live racks: the machine ([`switch::relay`]), with what it is
-//! built for, and the payloads that it carries on.
+//! built for, and the payloads that it forwards.
 //!
-//! In the switch's process, or in an embedded rack under a lock. What must always hold: what is sent on carries the bytes that came.
+//! In the switch's process, or in an embedded rack under a lock. What must always hold: a packet is forwarded with the bytes that came with it.
 
 use nic::verbs::Mtu;
 use switch::chains::{self, Action, Binding, Steering};
@@ -33,8 +33,8 @@ pub(super) const BINDING: Binding = Binding::NONE;
 /// What the switch has done for chains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SteeringCounts {
-    /// Packets that were carried on.
-    pub carried: u64,
+    /// Packets that were forwarded.
+    pub forwarded: u64,
     /// Appends that were sent to the tail, and those of them that would have gone elsewhere.
     pub steered: u64,
     /// The latter.
@@ -88,7 +88,7 @@ impl Relay {
 
     /// What it has done.
     pub(crate) fn counts(&self) -> SteeringCounts {
-        let mut counts = SteeringCounts { carried: self.0.carried(), ..SteeringCounts::default() };
+        let mut counts = SteeringCounts { forwarded: self.0.forwarded(), ..SteeringCounts::default() };
         if let Some(program) = self.0.program() {
             let its = program.counters();
             let unsteered = chains::Unsteered::ALL.iter().map(|why| its.unsteered(*why)).sum();

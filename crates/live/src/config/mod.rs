@@ -1,4 +1,4 @@
-//! How a rack is set up, whatever carries its messages, and what can be wrong with that.
+//! How a rack is set up, whatever delivers its messages, and what can be wrong with that.
 
 mod error;
 
@@ -122,7 +122,7 @@ impl Config {
         crate::chains::least_rest(lease, self.steers())
     }
 
-    /// How the switch steers. None: it carries packets of chains on.
+    /// How the switch steers. None: it forwards packets of chains as they are.
     pub(crate) fn steers(&self) -> Option<Steering> {
         let Self { steer_reads, preload, .. } = *self;
         self.steering.map(|keys| Steering { keys, reads: steer_reads, preload })
@@ -184,7 +184,7 @@ impl Config {
             epoch: self.epoch,
             queue: self.queue,
             peeks: self.peeks(),
-            // A turn ends at a deadline, and nobody carries a node's deadlines while all its threads hit: an embedded rack
+            // A turn ends at a deadline, and nobody runs a node's deadlines while all its threads hit: an embedded rack
             // would notice a millisecond late.
             turn: Turn::NONE,
             backoff: Backoff { first: Nanos(400), most: Nanos::from_micros(50) },

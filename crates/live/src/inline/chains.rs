@@ -1,10 +1,10 @@
-//! Chains on an embedded rack: the same verbs, on the same queue pairs, through the rack's switch, carried by the thread that waits.
+//! Chains on an embedded rack: the same verbs, on the same queue pairs, through the rack's switch, delivered by the thread that waits.
 //!
 //! Memory is within this thread's reach, and it could do without: but then no two operations would ever be in flight at once, and
 //! a switch that steers would have nothing to see. So the way is that of a rack of processes, NICs and switch included, and only
 //! the network is a queue in memory. It loses nothing; what a NIC repeats, it repeats because a thread was away for long.
 //!
-//! What must always hold: a thread that waits carries what is on its way between its node, the switch, and the memory that it asked.
+//! What must always hold: a thread that waits delivers what is in flight between its node, the switch, and the memory that it asked.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -109,12 +109,12 @@ impl OneNode<'_> {
         result
     }
 
-    /// Carries what is on its way between these nodes. True if there was anything.
-    fn carry(&self, context: &mut ThreadContext, nodes: [NodeId; 2]) -> bool {
-        let mut carried = 0;
+    /// Delivers what is in flight between these nodes. True if there was anything.
+    fn deliver(&self, context: &mut ThreadContext, nodes: [NodeId; 2]) -> bool {
+        let mut delivered = 0;
         let InlineChains { switch, .. } = self.chains;
         for node in nodes {
-            carried += switch.receive(&mut |from, body| {
+            delivered += switch.receive(&mut |from, body| {
                 if let Body::OneSided(packet, len, contents) = body {
                     self.rack.switch.enter().relay.on_packet(
                         self.rack.now(),
@@ -127,9 +127,9 @@ impl OneNode<'_> {
                     );
                 }
             });
-            carried += self.receive(context, node);
+            delivered += self.receive(context, node);
         }
-        carried > 0
+        delivered > 0
     }
 
     fn receive(&self, context: &mut ThreadContext, node: NodeId) -> usize {
@@ -151,11 +151,11 @@ impl OneNode<'_> {
         let mut patience = SpinThenPark::with_spins();
         let memory = ticket.asks().unwrap_or(self.node);
         loop {
-            let carried = self.carry(context, [memory, self.node]);
+            let delivered = self.deliver(context, [memory, self.node]);
             if let Some(ended) = ticket.take() {
                 return ended;
             }
-            if carried {
+            if delivered {
                 patience.again();
                 continue;
             }
@@ -163,7 +163,7 @@ impl OneNode<'_> {
             let now = patience.now(clock);
             match patience.step(now, Nanos::MAX, &self.rack.oversubscription) {
                 Step::Spin => std::hint::spin_loop(),
-                // Another thread has it, and carries nothing for this one: so nobody sleeps for long.
+                // Another thread has it, and delivers nothing for this one: so nobody sleeps for long.
                 Step::Yield => patience.give_way(now, &self.rack.oversubscription, clock),
                 Step::Sleep(_) => std::thread::sleep(std::time::Duration::from_micros(50)),
             }
@@ -259,7 +259,7 @@ impl Fabric for OneNode<'_> {
     }
 
     fn pass_time(&self, context: &mut ThreadContext) {
-        self.carry(context, [self.node; 2]);
+        self.deliver(context, [self.node; 2]);
         for server in lock(&self.chains.servers).values().cloned().collect::<Vec<_>>() {
             self.work(context, &server);
         }

@@ -17,11 +17,11 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `rack.rs` | the places together |
-//! | `carry.rs` | the thread that carries messages between them |
+//! | `driver.rs` | the driver: each thread delivers messages between them |
 //! | `chains.rs` | chains: NICs, and the switch between them |
 
-mod carry;
 mod chains;
+mod driver;
 mod rack;
 
 pub use rack::InlineRack;

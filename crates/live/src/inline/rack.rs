@@ -1,4 +1,4 @@
-//! The places of an embedded rack, and how a thread carries messages between them.
+//! The places of an embedded rack, and how a thread delivers messages between them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;

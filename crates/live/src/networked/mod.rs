@@ -22,7 +22,7 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `node.rs` | a node's process: joining, fencing, leaving |
-//! | `carry.rs` | its threads and the messages |
+//! | `driver.rs` | its threads and the messages |
 //! | `service.rs` | the thread that works when no other does |
 //! | `verbs/` | a software NIC: operations on the memory of other nodes |
 //! | `chains.rs` | chains: verbs through the switch, calls, metadata servers |
@@ -32,8 +32,8 @@
 //! | `report.rs` | what it tells whoever asks how the rack is |
 //! | `in_flight.rs` | what a node is in the middle of, for whoever looks at a rack that does not get on |
 
-mod carry;
 mod chains;
+mod driver;
 mod in_flight;
 pub mod lease;
 mod log;

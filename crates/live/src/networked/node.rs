@@ -19,7 +19,7 @@ use super::report::NodeReport;
 use super::verbs::OneSided;
 use crate::config::Config;
 use crate::memory::{NodeMemory, StoreOf};
-use crate::place::{Carrier, NodePlace, Place, ThreadContext};
+use crate::place::{Driver, NodePlace, Place, ThreadContext};
 use crate::scheduling::Scheduling;
 use crate::waiting::Oversubscription;
 
@@ -182,7 +182,7 @@ impl NetworkedNode {
         self.hits.fetch_add(more, Ordering::Relaxed) + more
     }
 
-    /// What carries its messages.
+    /// The transport of its messages.
     pub fn transport(&self) -> &dyn Transport {
         &*self.transport
     }
@@ -207,7 +207,7 @@ impl NetworkedNode {
             let (mut all, kept) = place.machines();
             let (blocks, locks) = (&mut self.store(self.id), &mut self.store(self.id).of_locks(kept));
             left = all.on_leaving(at, (blocks, &mut context.effects), (locks, &mut context.lock_effects));
-            self.carry(self.id, place, &mut context);
+            self.deliver(self.id, place, &mut context);
             let mut waiting = self.begin_wait();
             self.pause(self.id, &mut context, &mut waiting);
             self.end_wait(&mut context);
@@ -347,7 +347,7 @@ impl NetworkedNode {
         let (blocks, locks) = (&mut self.store(self.id), &mut self.store(self.id).of_locks(kept));
         let (out, lock_out) = (&mut context.effects, &mut context.lock_effects);
         all.on_new_epoch(at, (view, dump), (blocks, out), (locks, lock_out));
-        self.carry(self.id, place, context);
+        self.deliver(self.id, place, context);
         self.chains.begin_epoch(view.epoch);
         self.begin_connections(context, view);
     }
@@ -358,7 +358,7 @@ impl NetworkedNode {
         let mut place = self.place.enter();
         place.see(self.now());
         place.ring_all(Outcome::Retry);
-        self.carry(self.id, place, context);
+        self.deliver(self.id, place, context);
         self.end_connections(context);
         self.drop_copies();
     }

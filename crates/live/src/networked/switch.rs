@@ -191,11 +191,11 @@ impl NetworkedSwitch {
             }
             // NICs talk to each other, but about chains.
             Body::OneSided(packet, len, contents) => {
-                let carried =
+                let forwarded =
                     place.relay.on_packet(now, from, (packet, len, contents), |to, packet, len, contents| {
                         transport.send(PlaceId::node(to), Body::OneSided(packet, len, contents), outgoing);
                     });
-                if !carried {
+                if !forwarded {
                     transport.counters().dropped(Cause::Malformed);
                 }
             }

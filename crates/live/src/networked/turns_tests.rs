@@ -16,7 +16,7 @@ use wire::{Discipline, Kind, Nanos, NodeId, SwitchEpoch};
 
 use super::{NetworkedNode, NetworkedSwitch, NodeSetup, SwitchSetup};
 use crate::config::Config;
-use crate::place::{Carrier as _, ThreadContext};
+use crate::place::{Driver as _, ThreadContext};
 use crate::scheduling::Scheduling;
 
 /// The longest that anything may take before the test gives up.

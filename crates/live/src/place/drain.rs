@@ -5,22 +5,17 @@
 
 use wire::NodeId;
 
-use super::operations::Carrier;
+use super::operations::Driver;
 use super::{Input, NodePlace, ThreadContext};
 
 /// Dispatches what follows from a call, and lets the machines handle what is left for them, also what they leave for
 /// themselves meanwhile. What follows from one input is dispatched before the next: that keeps messages from one place to
 /// another in order.
-pub(crate) fn drain(
-    carrier: &impl Carrier,
-    node: NodeId,
-    place: &mut NodePlace,
-    context: &mut ThreadContext,
-) {
-    let (left, store) = (carrier.place(node), &mut carrier.store(node));
+pub(crate) fn drain(driver: &impl Driver, node: NodeId, place: &mut NodePlace, context: &mut ThreadContext) {
+    let (left, store) = (driver.place(node), &mut driver.store(node));
     let (mut batch, mut next) = (std::mem::take(&mut context.batch), 0);
     loop {
-        carrier.dispatch(place, store, context);
+        driver.dispatch(place, store, context);
         if next == batch.len() {
             batch.clear();
             left.collect(&mut batch);

@@ -1,6 +1,6 @@
 //! A place of a live rack: one protocol machine under a lock, with what is left for it, and the threads that wait for
-//! what it does. Every kind of live rack is made of these; they differ in who carries messages between them
-//! (`Carrier`).
+//! what it does. Every kind of live rack is made of these; they differ in the driver that delivers
+//! messages between them (`Driver`).
 //!
 //! | file | holds |
 //! | --- | --- |
@@ -27,7 +27,7 @@ pub(crate) use context::Waker;
 pub(crate) use drain::drain;
 pub(crate) use inbox::{Input, Place};
 pub(crate) use node_place::NodePlace;
-pub(crate) use operations::Carrier;
+pub(crate) use operations::Driver;
 pub use operations::Wait;
 pub use outcome::{Allocated, Failure, Fetched};
 pub(crate) use switch_place::SwitchPlace;

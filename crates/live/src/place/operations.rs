@@ -1,7 +1,7 @@
 //! What application threads ask of their node when a hit will not do, and how they wait for it.
 //!
 //! An operation is one path, in one function ([`Operations::run`], and for locks [`Operations::run_on_lock`]): the thread enters
-//! the node's place, calls a machine there, has the carrier take what follows to where it belongs, and waits for its waker.
+//! the node's place, calls a machine there, has the driver deliver what follows, and waits for its waker.
 //! What is asked is a value, so that this is compiled for each kind of rack, and not for each kind of caller.
 
 use std::sync::{Arc, MutexGuard};
@@ -16,12 +16,12 @@ use super::outcome::Failure;
 use crate::memory::StoreOf;
 use crate::waiting::SpinThenPark;
 
-/// What carries messages to and from the places that this process has.
-pub(crate) trait Carrier {
+/// What delivers messages to and from the places that this process has.
+pub(crate) trait Driver {
     /// Time since the rack's start, as this process counts it.
     fn now(&self) -> Nanos;
 
-    /// The place of a node of this process. Who has entered it and called a machine there goes on with [`Carrier::carry`].
+    /// The place of a node of this process. Who has entered it and called a machine there goes on with [`Driver::deliver`].
     fn place(&self, node: NodeId) -> &Place<NodePlace>;
 
     /// The store of its machine for blocks.
@@ -31,8 +31,8 @@ pub(crate) trait Carrier {
     /// another in order, and what they name may change later.
     fn dispatch(&self, place: &mut NodePlace, store: &StoreOf<'_>, context: &mut ThreadContext);
 
-    /// Drains a node's place, lets go of it, and carries everything that follows.
-    fn carry(&self, node: NodeId, place: MutexGuard<'_, NodePlace>, context: &mut ThreadContext);
+    /// Drains a node's place, lets go of it, and delivers everything that follows.
+    fn deliver(&self, node: NodeId, place: MutexGuard<'_, NodePlace>, context: &mut ThreadContext);
 
     /// Leaves something for a node's machines, and runs them.
     fn leave(&self, node: NodeId, context: &mut ThreadContext, input: Input);
@@ -95,7 +95,7 @@ pub(crate) enum AskLocks {
     End { lock: GlobalAddr, is_lost: bool },
 }
 
-/// How a thread gets what it asks for, whoever carries the messages.
+/// How a thread gets what it asks for, whatever driver delivers the messages.
 pub(crate) trait Operations: Send + Sync {
     /// Starts an operation, and waits for its outcome.
     fn run(&self, node: NodeId, context: &mut ThreadContext, ask: Ask)
@@ -112,11 +112,11 @@ pub(crate) trait Operations: Send + Sync {
     /// Releases the block lock in this slot.
     fn release(&self, node: NodeId, context: &mut ThreadContext, slot: SlotId);
 
-    /// As [`Carrier::leave`].
+    /// As [`Driver::leave`].
     fn leave(&self, node: NodeId, context: &mut ThreadContext, input: Input);
 }
 
-impl<C: Carrier + Send + Sync> Operations for C {
+impl<C: Driver + Send + Sync> Operations for C {
     fn run(
         &self,
         node: NodeId,
@@ -140,7 +140,7 @@ impl<C: Carrier + Send + Sync> Operations for C {
             if let Started::Slot(slot) | Started::Join(slot) = started {
                 place.wait_for(slot, Arc::clone(&context.waker));
             }
-            self.carry(node, place, context);
+            self.deliver(node, place, context);
             let outcome = match started {
                 Started::Slot(_) | Started::Join(_) => {
                     await_outcome(self, node, context, &mut patience, Nanos::MAX)
@@ -194,7 +194,7 @@ impl<C: Carrier + Send + Sync> Operations for C {
                 lock
             }
         };
-        self.carry(node, place, context);
+        self.deliver(node, place, context);
         let mut outcome = await_outcome(self, node, context, &mut patience, until);
         if let Ok(None) = outcome {
             let mut place = self.place(node).enter();
@@ -205,7 +205,7 @@ impl<C: Carrier + Send + Sync> Operations for C {
             if waited {
                 place.locks.forget(ticket);
             }
-            self.carry(node, place, context);
+            self.deliver(node, place, context);
             outcome = if waited {
                 Ok(Some(Outcome::Failed(Refusal::Locked)))
             } else {
@@ -225,33 +225,33 @@ impl<C: Carrier + Send + Sync> Operations for C {
         let mut place = self.place(node).enter();
         let at = place.at(self.now(), context);
         place.node.on_release(at, slot, &mut self.store(node), &mut context.effects);
-        self.carry(node, place, context);
+        self.deliver(node, place, context);
     }
 
     fn leave(&self, node: NodeId, context: &mut ThreadContext, input: Input) {
-        Carrier::leave(self, node, context, input);
+        Driver::leave(self, node, context, input);
     }
 }
 
 /// Before a thread enters its node's machines, to start what it is going to wait for.
-fn begin<C: Carrier>(
-    carrier: &C,
+fn begin<C: Driver>(
+    driver: &C,
     node: NodeId,
     context: &mut ThreadContext,
 ) -> Result<(Nanos, SpinThenPark), Failure> {
-    if carrier.is_fenced() {
+    if driver.is_fenced() {
         return Err(Failure::Fenced);
     }
-    let now = carrier.now();
-    carrier.run_due(node, context, now);
+    let now = driver.now();
+    driver.run_due(node, context, now);
     context.waker_of_this_thread();
     // Before anything is sent: whoever is woken by it may get this core, and answer before this thread goes on.
-    Ok((now, carrier.begin_wait()))
+    Ok((now, driver.begin_wait()))
 }
 
 /// Waits until the waker rings, doing what is to be done meanwhile. None if it has not by then.
-fn await_outcome<C: Carrier>(
-    carrier: &C,
+fn await_outcome<C: Driver>(
+    driver: &C,
     node: NodeId,
     context: &mut ThreadContext,
     patience: &mut SpinThenPark,
@@ -261,13 +261,13 @@ fn await_outcome<C: Carrier>(
         if let Some(outcome) = context.waker.heard() {
             return Ok(Some(outcome));
         }
-        if carrier.is_fenced() {
+        if driver.is_fenced() {
             return Err(Failure::Fenced);
         }
         // Most have no end, and need not look at the clock.
-        if until < Nanos::MAX && carrier.now() >= until {
+        if until < Nanos::MAX && driver.now() >= until {
             return Ok(None);
         }
-        carrier.pause(node, context, patience);
+        driver.pause(node, context, patience);
     }
 }

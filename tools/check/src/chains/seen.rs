@@ -31,8 +31,8 @@ pub struct Seen {
     pub connections: u64,
     /// Of those, the ones that began anew.
     pub anew: u64,
-    /// Packets that the switch carried.
-    pub carried: u64,
+    /// Packets that the switch forwarded.
+    pub forwarded: u64,
     /// Appends that were sent to the tail.
     pub steered: u64,
     /// Of those, the ones that would have gone elsewhere.
@@ -69,7 +69,7 @@ impl Sum for Seen {
         self.swept += other.swept;
         self.connections += other.connections;
         self.anew += other.anew;
-        self.carried += other.carried;
+        self.forwarded += other.forwarded;
         self.steered += other.steered;
         self.moved += other.moved;
         self.reads += other.reads;

@@ -95,7 +95,7 @@ impl<R: Rules> Chains<R> {
         match (message.body, to) {
             (Body::Chain(_, _, sent), _) if is_old(sent) => false,
             (Body::Chain(packet, payload, sent), None) => {
-                self.carry(bench, message.from, (packet, payload, sent));
+                self.forward(bench, message.from, (packet, payload, sent));
                 false
             }
             (Body::Said(said), None) => {
@@ -118,7 +118,7 @@ impl<R: Rules> Chains<R> {
     }
 
     /// A packet passes the switch.
-    fn carry<M: Packets>(
+    fn forward<M: Packets>(
         &mut self,
         bench: &mut Bench<M>,
         from: NodeId,
@@ -296,7 +296,7 @@ impl<R: Rules> Chains<R> {
 
     fn counted(&self, seen: &mut Seen) {
         let relay = &self.common.relay;
-        seen.carried += relay.carried();
+        seen.forwarded += relay.forwarded();
         if let Some(program) = relay.program() {
             let its = program.counters();
             seen.steered += its.steered;

@@ -69,7 +69,7 @@ impl Subject for JointRuns {
                 ("dead clients swept", chains.swept),
                 ("connections", chains.connections),
                 ("connections that began anew", chains.anew),
-                ("packets that the switch carried", chains.carried),
+                ("packets that the switch carried", chains.forwarded),
                 ("appends steered", chains.steered),
                 ("appends moved", chains.moved),
                 ("reads steered", chains.reads),

@@ -41,7 +41,7 @@ pub(crate) struct Switch {
 /// What the switch did with packets of chains.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 pub(crate) struct Steering {
-    /// Packets that it carried on.
+    /// Packets that it forwarded.
     pub(crate) carried: u64,
     /// Appends that it sent to the tail, and those of them that would have gone elsewhere.
     pub(crate) steered: u64,
@@ -246,10 +246,10 @@ impl From<&NicCounts> for Nic {
 
 impl From<&SteeringCounts> for Steering {
     fn from(counts: &SteeringCounts) -> Self {
-        let SteeringCounts { carried, steered, moved, unsteered, refused, doubted, waited, .. } = *counts;
+        let SteeringCounts { forwarded, steered, moved, unsteered, refused, doubted, waited, .. } = *counts;
         let SteeringCounts { reads, reads_ahead, reads_turned, reads_refused, preloaded, .. } = *counts;
         Self {
-            carried,
+            carried: forwarded,
             steered,
             moved,
             unsteered,

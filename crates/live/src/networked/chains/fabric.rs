@@ -14,7 +14,7 @@ use crate::chains::{Ask, Connect, Fabric, Introduction, Store, answer_of, client
 use crate::config::Steering;
 use crate::networked::node::NetworkedNode;
 use crate::networked::verbs::chain_work::{Beginning, Ended, Kind, Ticket, Work};
-use crate::place::{Carrier, Failure, ThreadContext};
+use crate::place::{Driver, Failure, ThreadContext};
 use nic::regions::{Call, Reply};
 
 /// How often the switch is told of a connection, until it has heard.
@@ -69,7 +69,7 @@ impl Fabric for NetworkedNode {
             if self.chains.heard().remove(&number) {
                 break Ok(());
             }
-            if Carrier::is_fenced(self) || self.stop.load(Ordering::Acquire) {
+            if Driver::is_fenced(self) || self.stop.load(Ordering::Acquire) {
                 break Err(Failure::Fenced);
             }
             let now = NetworkedNode::now(self);
@@ -86,7 +86,7 @@ impl Fabric for NetworkedNode {
 
     fn post(&self, context: &mut ThreadContext, work: Work) -> Arc<Ticket> {
         let ticket = Arc::<Ticket>::default();
-        if Carrier::is_fenced(self) {
+        if Driver::is_fenced(self) {
             ticket.end(Ended::Failed(Failure::Fenced));
             return ticket;
         }
@@ -144,7 +144,7 @@ impl Fabric for NetworkedNode {
             }
             return;
         }
-        if Carrier::is_fenced(self) {
+        if Driver::is_fenced(self) {
             return;
         }
         let ask = Ask::Told { store: store.setup.first(), thread, appends: appends.to_vec() }.words();

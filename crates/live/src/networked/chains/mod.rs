@@ -28,7 +28,7 @@ use crate::chains::{
 };
 use crate::config::Steering;
 use crate::memory::regions::Shape;
-use crate::place::{Allocated, Carrier, Failure, ThreadContext};
+use crate::place::{Allocated, Driver, Failure, ThreadContext};
 use nic::regions::{Call, Reply};
 
 /// Introductions that were heard more often than somebody waited.
@@ -118,7 +118,7 @@ impl NetworkedNode {
 
     /// Asks once; what has to wait is refused as locked.
     fn ask_chain(&self, context: &mut ThreadContext, addr: GlobalAddr, ask: &Ask) -> Result<Reply, Failure> {
-        if Carrier::is_fenced(self) {
+        if Driver::is_fenced(self) {
             return Err(Failure::Fenced);
         }
         let words = ask.words();

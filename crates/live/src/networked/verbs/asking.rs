@@ -15,7 +15,7 @@ use super::ticket::{Ended, Ticket};
 use super::works::{What, Work};
 use crate::memory::regions::{Region, Shape};
 use crate::networked::NetworkedNode;
-use crate::place::{Allocated, Carrier, Failure, ThreadContext};
+use crate::place::{Allocated, Driver, Failure, ThreadContext};
 
 /// How long another process may take to give this one its memory.
 const MAPPING: Nanos = Nanos::from_millis(200);
@@ -305,7 +305,7 @@ impl NetworkedNode {
     /// Receives what has come, without waiting for anything.
     pub fn look(&self, context: &mut ThreadContext) {
         let now = self.now();
-        Carrier::run_due(self, self.id(), context, now);
+        Driver::run_due(self, self.id(), context, now);
         self.poll(context, now);
     }
 

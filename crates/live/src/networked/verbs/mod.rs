@@ -34,7 +34,7 @@ mod tests;
 mod ticket;
 mod works;
 
-/// What is needed by whoever carries the verbs of chains.
+/// What is needed by whoever delivers the verbs of chains.
 pub(crate) mod chain_work {
     pub(crate) use super::chained::Beginning;
     pub(crate) use super::nic::{Nic, Way};

@@ -1,4 +1,4 @@
-//! How threads carry messages between the places of an embedded rack.
+//! How threads deliver messages between the places of an embedded rack.
 
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
@@ -9,13 +9,13 @@ use wire::{Nanos, NodeId};
 
 use super::rack::InlineRack;
 use crate::memory::StoreOf;
-use crate::place::{AtNode, Carrier, Input, NodePlace, Place, ThreadContext, drain};
+use crate::place::{AtNode, Driver, Input, NodePlace, Place, ThreadContext, drain};
 use crate::waiting::{SpinThenPark, Step};
 
 /// How often nodes that nobody works on are looked after.
 const PATROL: Nanos = Nanos::from_millis(1);
 
-impl Carrier for InlineRack {
+impl Driver for InlineRack {
     fn now(&self) -> Nanos {
         InlineRack::now(self)
     }
@@ -46,7 +46,7 @@ impl Carrier for InlineRack {
         }
     }
 
-    fn carry(&self, node: NodeId, mut place: MutexGuard<'_, NodePlace>, context: &mut ThreadContext) {
+    fn deliver(&self, node: NodeId, mut place: MutexGuard<'_, NodePlace>, context: &mut ThreadContext) {
         drain(self, node, &mut place, context);
         let now = place.now;
         drop(place);
@@ -106,7 +106,7 @@ impl Carrier for InlineRack {
 impl InlineRack {
     /// A thread at one of its nodes.
     pub fn at<'a>(&'a self, node: NodeId, context: &'a mut ThreadContext) -> AtNode<'a> {
-        AtNode { carrier: self, node, context }
+        AtNode { driver: self, node, context }
     }
 
     /// Runs every place that this thread has left something for, until there is none.
@@ -177,7 +177,7 @@ impl InlineRack {
         let mut place = self.place(node).enter();
         let at = place.at(now, context);
         place.node.on_deadline(at, &mut self.store(node), &mut context.effects);
-        self.carry(node, place, context);
+        self.deliver(node, place, context);
         // Nothing is lost here, so a lock has nothing to send again.
     }
 }

@@ -11,10 +11,10 @@ use wire::{Kind, LockKind, LockPacket, Nanos, NodeId, Packet};
 use super::node::NetworkedNode;
 use crate::memory::StoreOf;
 use crate::memory::locks::LockStoreOf;
-use crate::place::{AtNode, Carrier, Input, NodePlace, Place, ThreadContext, drain};
+use crate::place::{AtNode, Driver, Input, NodePlace, Place, ThreadContext, drain};
 use crate::waiting::{SpinThenPark, Step};
 
-impl Carrier for NetworkedNode {
+impl Driver for NetworkedNode {
     fn now(&self) -> Nanos {
         NetworkedNode::now(self)
     }
@@ -64,7 +64,7 @@ impl Carrier for NetworkedNode {
         }
     }
 
-    fn carry(&self, node: NodeId, place: MutexGuard<'_, NodePlace>, context: &mut ThreadContext) {
+    fn deliver(&self, node: NodeId, place: MutexGuard<'_, NodePlace>, context: &mut ThreadContext) {
         let mut place = place;
         loop {
             drain(self, node, &mut place, context);
@@ -99,7 +99,7 @@ impl Carrier for NetworkedNode {
             let (mut all, kept) = place.machines();
             let (blocks, locks) = (&mut self.store(self.id), &mut self.store(self.id).of_locks(kept));
             all.on_deadline(at, (blocks, &mut context.effects), (locks, &mut context.lock_effects));
-            self.carry(self.id, place, context);
+            self.deliver(self.id, place, context);
         }
     }
 
@@ -143,7 +143,7 @@ impl Carrier for NetworkedNode {
 impl NetworkedNode {
     /// A thread at this node.
     pub fn at<'a>(&'a self, context: &'a mut ThreadContext) -> AtNode<'a> {
-        AtNode { carrier: self, node: self.id, context }
+        AtNode { driver: self, node: self.id, context }
     }
 
     /// When something is due in this process.
@@ -186,7 +186,7 @@ impl NetworkedNode {
             }
         });
         if let Some(place) = place {
-            self.carry(self.id, place, context);
+            self.deliver(self.id, place, context);
         }
         self.flush(context);
         drop(turn);
@@ -264,7 +264,7 @@ impl NetworkedNode {
             && let Some(mut place) = self.place.try_enter()
         {
             place.see(self.now());
-            self.carry(self.id, place, context);
+            self.deliver(self.id, place, context);
         }
     }
 }
