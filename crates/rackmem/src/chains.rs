@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
+use live::actor::{Allocated, Failure};
 use live::chains::{Home, LONGEST_VALUE, Ran, Session, Setup, Store, What};
-use live::place::{Allocated, Failure};
 use sorted::Set;
 use wire::roce::Key;
 use wire::{Discipline, GlobalAddr, Nanos, NodeId, Refusal};
@@ -129,10 +129,10 @@ impl NodeHandle {
         let root = self.alloc_memory(UNIT, *server, Discipline::Chain)?;
         allocated.push(root);
         let (mut parts, mut zeroed) = (Vec::new(), Vec::new());
-        for (number, place) in Setup::places(homes.len(), *copies).enumerate() {
+        for (number, node) in Setup::home_nodes(homes.len(), *copies).enumerate() {
             let shape = Setup::shape(each, number % homes.len(), homes.len());
             let len = shape.bytes().expect("it was looked at");
-            let part = self.alloc_memory(len, homes[place], Discipline::Chain)?;
+            let part = self.alloc_memory(len, homes[node], Discipline::Chain)?;
             zeroed.push(part.zeroed);
             allocated.push(part);
             // What its NIC calls it is found out when it begins.

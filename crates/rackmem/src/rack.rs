@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use live::actor::{AtNode, ThreadContext};
 use live::chains::{ServerCounts, SteeringCounts};
 use live::inline::InlineRack;
 use live::memory::NodeMemory;
 use live::networked::{NetworkedNode, NodeSetup};
-use live::place::{AtNode, ThreadContext};
 use membership::Session;
 use transport::{PlaceId, Transport};
 use wire::{BlockTag, Copyset, Discipline, Nanos, NodeId};

@@ -65,8 +65,8 @@ impl Ask {
             Self::Told { store, thread, appends } => {
                 let appends = appends.iter().flat_map(|append| {
                     let Appended { key, behind, at, version, kind } = *append;
-                    let places = u64::from(behind.to_bits()) << 32 | u64::from(at.to_bits());
-                    [key, places, u64::from(version.0) << 32 | kind as u64]
+                    let locations = u64::from(behind.to_bits()) << 32 | u64::from(at.to_bits());
+                    [key, locations, u64::from(version.0) << 32 | kind as u64]
                 });
                 let [addr, key] = home_words(store);
                 [4, addr, key, u64::from(*thread)].into_iter().chain(appends).collect()
@@ -99,14 +99,14 @@ impl Ask {
             [4, addr, key, by, ref appends @ ..] => {
                 let store = home_of(&[addr, key]);
                 let (appends, rest) = appends.as_chunks::<3>();
-                let append = |[key, places, rest]: &[u64; 3]| {
+                let append = |[key, locations, rest]: &[u64; 3]| {
                     let kind = match *rest as u32 {
                         1 => EntryKind::Value,
                         2 => EntryKind::Deleted,
                         _ => return None,
                     };
                     let version = EntryVersion(u8::try_from(rest >> 32).ok()?);
-                    let (behind, at) = (location(places >> 32)?, location(places & 0xffff_ffff)?);
+                    let (behind, at) = (location(locations >> 32)?, location(locations & 0xffff_ffff)?);
                     Some(Appended { key: *key, behind, at, version, kind })
                 };
                 let appends = appends.iter().map(append).collect::<Option<_>>()?;
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_is_read_as_it_was_written() {
-        let (place, version) = (at(15, UNITS - 1), EntryVersion(255));
+        let (location, version) = (at(15, UNITS - 1), EntryVersion(255));
         let home = Home {
             addr: GlobalAddr::new(NodeId(63), 77),
             key: Key(u32::MAX),
@@ -289,12 +289,12 @@ mod tests {
             Call::Find { key: u64::MAX },
             Call::FindSome { key: u64::MAX, more: 9 },
             Call::Slots { class: Class::new(15).unwrap(), count: 9 },
-            Call::Create { key: 1, at: place, version },
+            Call::Create { key: 1, at: location, version },
             Call::Settle { key: 2, at: at(0, 1), version },
-            Call::Renew { at: place, version },
+            Call::Renew { at: location, version },
             Call::Finish { key: u64::MAX },
         ];
-        let append = Appended { key: 1, behind: at(0, 1), at: place, version, kind: EntryKind::Deleted };
+        let append = Appended { key: 1, behind: at(0, 1), at: location, version, kind: EntryKind::Deleted };
         let connect =
             Connect { thread: 1023, to_memory: Psn::new(1), to_client: Psn::new(0xff_ffff), outstanding: 7 };
         let all =

@@ -12,9 +12,9 @@ use super::Introduction;
 use super::ask::Connect;
 use super::session::{Ran, Session, What};
 use super::store::{Home, Setup, Store};
+use crate::actor::{Allocated, Failure, ThreadContext};
 use crate::config::Steering;
 use crate::networked::verbs::chain_work::{Ended, Ticket, Work};
-use crate::place::{Allocated, Failure, ThreadContext};
 
 /// One node of a rack, as its clients of chains see it.
 pub(crate) trait Fabric {

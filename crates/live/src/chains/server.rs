@@ -18,7 +18,7 @@ use wire::{Incarnation, Nanos, NodeId};
 use super::fabric::{Fabric, whose};
 use super::port::{Aimed, Port};
 use super::store::{Setup, Store};
-use crate::place::{Failure, ThreadContext};
+use crate::actor::{Failure, ThreadContext};
 
 /// How long an append waits for its predecessor until its chain is walked.
 const TIMEOUT: Nanos = Nanos::from_millis(20);

@@ -18,8 +18,8 @@ use super::port::{Aimed, Amount, Port, value_of};
 use super::relay::BINDING;
 use super::store::{Setup, Store};
 use super::times;
+use crate::actor::{Failure, ThreadContext};
 use crate::config::Steering;
-use crate::place::{Failure, ThreadContext};
 
 /// Slots that a client asks for at a time.
 const SLOTS: u32 = 16;

@@ -1,6 +1,6 @@
 //! How long things take in a store of chains, and how long what somebody knows of them counts: all of it follows from here.
 //!
-//! At all places. What must always hold: a slot rests for longer than anybody uses what was known of it.
+//! In all processes. What must always hold: a slot rests for longer than anybody uses what was known of it.
 //!
 //! ```text
 //!   lease      what a client knows of a chain counts for reads, from when it was known to be in use

@@ -18,13 +18,13 @@ use wire::chain_pair::ChainPair;
 use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
 
 use super::rack::InlineRack;
+use crate::actor::{Allocated, Failure, ThreadContext};
 use crate::chains::{
     Chains, Connect, Fabric, Home, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup,
     SteeringCounts, Store, What, client_id, doubt, least_rest,
 };
 use crate::config::Steering;
 use crate::networked::verbs::chain_work::{Beginning, Ended, Nic, Ticket, Way, Work};
-use crate::place::{Allocated, Failure, ThreadContext};
 use crate::waiting::{SpinThenPark, Step};
 
 /// Payload of a packet.
@@ -38,14 +38,14 @@ pub(super) const EPOCH: SwitchEpoch = SwitchEpoch(0);
 
 /// What an embedded rack has for chains.
 pub(super) struct InlineChains {
-    nodes: Box<[Place]>,
+    nodes: Box<[Port]>,
     switch: InlineTransport,
     servers: Mutex<Map<GlobalAddr, Arc<Server>>>,
     steering: Option<Steering>,
     introductions: AtomicU64,
 }
 
-struct Place {
+struct Port {
     nic: Mutex<Nic>,
     transport: InlineTransport,
     /// When the NIC wants to be called.
@@ -60,14 +60,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl InlineChains {
     pub(super) fn new(nodes: usize, steering: Option<Steering>) -> Self {
         let hub = Hub::default();
-        let place = |node: u16| Place {
+        let port = |node: u16| Port {
             nic: Mutex::new(Nic::new(NodeId(node), nodes, MTU, TIMEOUT)),
             transport: hub.connect(PlaceId::node(NodeId(node))),
             due: AtomicU64::new(u64::MAX),
             pools: Pools::default(),
         };
         Self {
-            nodes: (0..u16::try_from(nodes).expect("at most 64")).map(place).collect(),
+            nodes: (0..u16::try_from(nodes).expect("at most 64")).map(port).collect(),
             switch: hub.connect(PlaceId::SWITCH),
             servers: Mutex::default(),
             steering,
@@ -99,13 +99,13 @@ impl OneNode<'_> {
         context: &mut ThreadContext,
         action: impl FnOnce(&mut Nic, Nanos, &mut Way<'_>) -> R,
     ) -> R {
-        let place = &self.chains.nodes[node.index()];
-        let mut nic = lock(&place.nic);
+        let port = &self.chains.nodes[node.index()];
+        let mut nic = lock(&port.nic);
         // Under the lock, so that it does not run back.
         let now = self.rack.now();
-        let mut way = Way { transport: &place.transport, outgoing: &mut context.outgoing, is_fenced: false };
+        let mut way = Way { transport: &port.transport, outgoing: &mut context.outgoing, is_fenced: false };
         let result = action(&mut nic, now, &mut way);
-        place.due.store(nic.next_deadline().0, Ordering::Release);
+        port.due.store(nic.next_deadline().0, Ordering::Release);
         result
     }
 
@@ -133,12 +133,12 @@ impl OneNode<'_> {
     }
 
     fn receive(&self, context: &mut ThreadContext, node: NodeId) -> usize {
-        let place = &self.chains.nodes[node.index()];
-        let due = place.due.load(Ordering::Acquire);
+        let port = &self.chains.nodes[node.index()];
+        let due = port.due.load(Ordering::Acquire);
         if due <= self.rack.now().0 {
             self.with_nic(node, context, |nic, now, way| nic.on_deadline(now, way));
         }
-        place.transport.receive(&mut |_, body| {
+        port.transport.receive(&mut |_, body| {
             if let Body::OneSided(packet, len, contents) = body {
                 self.with_nic(node, context, |nic, now, way| {
                     nic.on_chain_packet(now, packet, len, contents, way);

@@ -17,9 +17,9 @@ use super::lease::Lease;
 use super::log::NodeLog;
 use super::report::NodeReport;
 use super::verbs::OneSided;
+use crate::actor::{Actor, Driver, NodeMachines, ThreadContext};
 use crate::config::Config;
 use crate::memory::{NodeMemory, StoreOf};
-use crate::place::{Driver, NodePlace, Place, ThreadContext};
 use crate::scheduling::Scheduling;
 use crate::waiting::Oversubscription;
 
@@ -32,11 +32,11 @@ const RETRANSMISSION_MOST: Nanos = Nanos::from_millis(100);
 /// What a node needs to know to join.
 #[derive(Clone, Debug)]
 pub struct NodeSetup {
-    /// The rack's shape; the same at all places.
+    /// The rack's shape; the same in all processes.
     pub rack: Config,
     /// Which node this is.
     pub id: NodeId,
-    /// When the rack gives a node up; the same at all places.
+    /// When the rack gives a node up; the same in all processes.
     pub timing: Timing,
     /// How its service thread is scheduled.
     pub scheduling: Scheduling,
@@ -61,7 +61,7 @@ pub struct NetworkedNode {
     /// Which incarnation of it this process is.
     pub(super) incarnation: Incarnation,
     pub(super) memory: NodeMemory,
-    pub(super) place: Place<NodePlace>,
+    pub(super) actor: Actor<NodeMachines>,
     pub(super) transport: Arc<dyn Transport>,
     pub(super) one_sided: OneSided,
     pub(super) chains: ChainSide,
@@ -124,7 +124,7 @@ impl NetworkedNode {
             incarnation,
             id: setup.id,
             memory: setup.rack.memory(),
-            place: Place::new(NodePlace::new(Node::new(config), locks), Nanos::MAX),
+            actor: Actor::new(NodeMachines::new(Node::new(config), locks), Nanos::MAX),
             transport,
             lease: Arc::default(),
             oversubscription: Oversubscription::of(setup.scheduling),
@@ -189,7 +189,7 @@ impl NetworkedNode {
 
     /// Looks at the node's machines, between two inputs.
     pub fn with_node<R>(&self, look: impl FnOnce(&Node) -> R) -> R {
-        look(&self.place.enter().node)
+        look(&self.actor.enter().node)
     }
 
     /// Leaves the rack in order: sends home what only this node has cached, tells the coordinator, and stops serving.
@@ -202,12 +202,12 @@ impl NetworkedNode {
         let mut left = 1;
         while left > 0 && began.elapsed() < patience && !self.lease.is_fenced() {
             let now = self.now();
-            let mut place = self.place.enter();
-            let at = place.at(now, &mut context);
-            let (mut all, kept) = place.machines();
+            let mut machines = self.actor.enter();
+            let at = machines.at(now, &mut context);
+            let (mut all, kept) = machines.all();
             let (blocks, locks) = (&mut self.store(self.id), &mut self.store(self.id).of_locks(kept));
             left = all.on_leaving(at, (blocks, &mut context.effects), (locks, &mut context.lock_effects));
-            self.deliver(self.id, place, &mut context);
+            self.deliver(self.id, machines, &mut context);
             let mut waiting = self.begin_wait();
             self.pause(self.id, &mut context, &mut waiting);
             self.end_wait(&mut context);
@@ -259,7 +259,7 @@ impl NetworkedNode {
         let report = self.report();
         member.set_statistics(&report.encode());
         member.on_deadline(now, &mut effects);
-        let locks = self.place.enter().locks.machine.counters().lost;
+        let locks = self.actor.enter().locks.machine.counters().lost;
         self.log().look(now, (self.id, member.epoch()), &report, locks);
         let next = member.next_deadline();
         self.member_due.store(next.0, Ordering::Relaxed);
@@ -273,8 +273,8 @@ impl NetworkedNode {
 
     fn report(&self) -> NodeReport {
         let (nic, chains) = (self.nic_counts(), self.chain_counts());
-        let place = self.place.enter();
-        let counters = place.node.counters();
+        let machines = self.actor.enter();
+        let counters = machines.node.counters();
         NodeReport {
             hits: self.hits.load(Ordering::Relaxed),
             misses: counters.granted_accesses(),
@@ -285,8 +285,8 @@ impl NetworkedNode {
             peeked: counters.peeked,
             home_packets: counters.home_received + counters.home_sent,
             lost: counters.lost,
-            memory_live: place.node.memory_in_use().0,
-            recovering: u64::from(place.node.is_recovering()),
+            memory_live: machines.node.memory_in_use().0,
+            recovering: u64::from(machines.node.is_recovering()),
             dropped: counters.dropped,
             nic,
             chains,
@@ -341,13 +341,13 @@ impl NetworkedNode {
 
     /// A new epoch.
     fn begin(&self, context: &mut ThreadContext, view: &View, dump: Option<&Dump>) {
-        let mut place = self.place.enter();
-        let at = place.at(self.now(), context);
-        let (mut all, kept) = place.machines();
+        let mut machines = self.actor.enter();
+        let at = machines.at(self.now(), context);
+        let (mut all, kept) = machines.all();
         let (blocks, locks) = (&mut self.store(self.id), &mut self.store(self.id).of_locks(kept));
         let (out, lock_out) = (&mut context.effects, &mut context.lock_effects);
         all.on_new_epoch(at, (view, dump), (blocks, out), (locks, lock_out));
-        self.deliver(self.id, place, context);
+        self.deliver(self.id, machines, context);
         self.chains.begin_epoch(view.epoch);
         self.begin_connections(context, view);
     }
@@ -355,10 +355,10 @@ impl NetworkedNode {
     /// This incarnation is over: nothing here counts any more.
     fn fence(&self, context: &mut ThreadContext) {
         self.lease.fence();
-        let mut place = self.place.enter();
-        place.see(self.now());
-        place.ring_all(Outcome::Retry);
-        self.deliver(self.id, place, context);
+        let mut machines = self.actor.enter();
+        machines.see(self.now());
+        machines.ring_all(Outcome::Retry);
+        self.deliver(self.id, machines, context);
         self.end_connections(context);
         self.drop_copies();
     }
@@ -366,7 +366,7 @@ impl NetworkedNode {
     /// Ends hits in everything that is cached; what a thread is writing in goes when this is called again. Returns
     /// true if nothing is left.
     pub(super) fn drop_copies(&self) -> bool {
-        let machine = self.place.enter();
+        let machine = self.actor.enter();
         self.memory.locks.close_all();
         let mut store = StoreOf::alone(&self.memory, self.id, Contents::None);
         let mut frames = Vec::new();

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use wire::Nanos;
 
 use super::node::NetworkedNode;
-use crate::place::{Driver, ThreadContext};
+use crate::actor::{Driver, ThreadContext};
 use crate::scheduling::Scheduling;
 use crate::waiting::{SpinThenPark, Step, is_all};
 

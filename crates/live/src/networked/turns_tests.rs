@@ -15,8 +15,8 @@ use transport::{Body, Counters, Outgoing, PlaceId, Transport};
 use wire::{Discipline, Kind, Nanos, NodeId, SwitchEpoch};
 
 use super::{NetworkedNode, NetworkedSwitch, NodeSetup, SwitchSetup};
+use crate::actor::{Driver as _, ThreadContext};
 use crate::config::Config;
-use crate::place::{Driver as _, ThreadContext};
 use crate::scheduling::Scheduling;
 
 /// The longest that anything may take before the test gives up.

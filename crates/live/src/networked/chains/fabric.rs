@@ -10,11 +10,11 @@ use transport::{Body, PlaceId};
 use wire::chain_pair::ChainPair;
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
 
+use crate::actor::{Driver, Failure, ThreadContext};
 use crate::chains::{Ask, Connect, Fabric, Introduction, Store, answer_of, client_id};
 use crate::config::Steering;
 use crate::networked::node::NetworkedNode;
 use crate::networked::verbs::chain_work::{Beginning, Ended, Kind, Ticket, Work};
-use crate::place::{Driver, Failure, ThreadContext};
 use nic::regions::{Call, Reply};
 
 /// How often the switch is told of a connection, until it has heard.

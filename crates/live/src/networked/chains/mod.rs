@@ -22,13 +22,13 @@ use sorted::{Map, Set};
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::node::NetworkedNode;
+use crate::actor::{Allocated, Driver, Failure, ThreadContext};
 use crate::chains::{
     Ask, Chains, Fabric as _, Home, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup, Store,
     What, doubt, least_rest, setup_of,
 };
 use crate::config::Steering;
 use crate::memory::regions::Shape;
-use crate::place::{Allocated, Driver, Failure, ThreadContext};
 use nic::regions::{Call, Reply};
 
 /// Introductions that were heard more often than somebody waited.

@@ -8,10 +8,10 @@ use wire::chain_pair::{ChainPair, End};
 use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
 
 use super::server_thread::serve_store;
+use crate::actor::Failure;
 use crate::chains::{Ask, Connect, Fabric as _, Server, Setup, Store, answer_words, client_id, setup_words};
 use crate::networked::node::NetworkedNode;
 use crate::networked::verbs::chain_work::Beginning;
-use crate::place::Failure;
 use nic::regions::Reply;
 
 impl NetworkedNode {

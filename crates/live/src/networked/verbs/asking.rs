@@ -13,9 +13,9 @@ use zerocopy::IntoBytes as _;
 
 use super::ticket::{Ended, Ticket};
 use super::works::{What, Work};
+use crate::actor::{Allocated, Driver, Failure, ThreadContext};
 use crate::memory::regions::{Region, Shape};
 use crate::networked::NetworkedNode;
-use crate::place::{Allocated, Driver, Failure, ThreadContext};
 
 /// How long another process may take to give this one its memory.
 const MAPPING: Nanos = Nanos::from_millis(200);

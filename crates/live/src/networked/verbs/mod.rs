@@ -55,7 +55,7 @@ use wire::{Incarnation, Nanos, NodeId};
 
 use self::nic::{Nic, Way};
 use super::node::NetworkedNode;
-use crate::place::{Failure, ThreadContext};
+use crate::actor::{Failure, ThreadContext};
 
 pub use self::asking::{Far, HomeIncarnation, Opened, Read, Written};
 pub use self::ticket::Ticket;

@@ -13,10 +13,10 @@ use wire::{AllRules, Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
 use zerocopy::IntoBytes as _;
 
 use super::works::{What, Work};
+use crate::actor::ThreadContext;
 use crate::memory::NodeMemory;
 use crate::memory::regions::{Missing, Region, Taking};
 use crate::networked::NetworkedNode;
-use crate::place::ThreadContext;
 
 impl NetworkedNode {
     /// Does what others have asked for.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use nic::regions::Reply;
 use wire::NodeId;
 
-use crate::place::{Failure, Waker};
+use crate::actor::{Failure, Waker};
 
 /// How work has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,7 +1,7 @@
 //! What application threads ask of their node when a hit will not do, and how they wait for it.
 //!
 //! An operation is one path, in one function ([`Operations::run`], and for locks [`Operations::run_on_lock`]): the thread enters
-//! the node's place, calls a machine there, has the driver deliver what follows, and waits for its waker.
+//! the node's actor, calls a machine there, has the driver deliver what follows, and waits for its waker.
 //! What is asked is a value, so that this is compiled for each kind of rack, and not for each kind of caller.
 
 use std::sync::{Arc, MutexGuard};
@@ -10,29 +10,30 @@ use node::{Access, Outcome, Started};
 use wire::{BlockTag, Discipline, GlobalAddr, Incarnation, Mode, Nanos, NodeId, Refusal, SlotId};
 
 use super::context::ThreadContext;
-use super::inbox::{Input, Place};
-use super::node_place::NodePlace;
+use super::inbox::{Actor, Input};
+use super::node_machines::NodeMachines;
 use super::outcome::Failure;
 use crate::memory::StoreOf;
 use crate::waiting::SpinThenPark;
 
-/// What delivers messages to and from the places that this process has.
+/// What delivers messages to and from the actors of this process.
 pub(crate) trait Driver {
     /// Time since the rack's start, as this process counts it.
     fn now(&self) -> Nanos;
 
-    /// The place of a node of this process. Who has entered it and called a machine there goes on with [`Driver::deliver`].
-    fn place(&self, node: NodeId) -> &Place<NodePlace>;
+    /// The actor of a node of this process. A thread that has entered it and called a machine there goes on with
+    /// [`Driver::deliver`].
+    fn actor(&self, node: NodeId) -> &Actor<NodeMachines>;
 
     /// The store of its machine for blocks.
     fn store(&self, node: NodeId) -> StoreOf<'_>;
 
-    /// Puts the effects of a call where they belong, still under the place's lock: that keeps messages from one place to
+    /// Puts the effects of a call where they belong, still under the actor's lock: that keeps messages from one actor to
     /// another in order, and what they name may change later.
-    fn dispatch(&self, place: &mut NodePlace, store: &StoreOf<'_>, context: &mut ThreadContext);
+    fn dispatch(&self, machines: &mut NodeMachines, store: &StoreOf<'_>, context: &mut ThreadContext);
 
-    /// Drains a node's place, lets go of it, and delivers everything that follows.
-    fn deliver(&self, node: NodeId, place: MutexGuard<'_, NodePlace>, context: &mut ThreadContext);
+    /// Drains a node's inbox, lets go of its machines, and delivers everything that follows.
+    fn deliver(&self, node: NodeId, machines: MutexGuard<'_, NodeMachines>, context: &mut ThreadContext);
 
     /// Leaves something for a node's machines, and runs them.
     fn leave(&self, node: NodeId, context: &mut ThreadContext, input: Input);
@@ -125,9 +126,9 @@ impl<C: Driver + Send + Sync> Operations for C {
     ) -> Result<(Started, Outcome), Failure> {
         loop {
             let (now, mut patience) = begin(self, node, context)?;
-            let mut place = self.place(node).enter();
-            let (at, store, out) = (place.at(now, context), &mut self.store(node), &mut context.effects);
-            let machine = &mut place.node;
+            let mut machines = self.actor(node).enter();
+            let (at, store, out) = (machines.at(now, context), &mut self.store(node), &mut context.effects);
+            let machine = &mut machines.node;
             let started = match ask {
                 Ask::Own(tag) => machine.on_access(at, tag, Access::Modified, store, out),
                 Ask::Read(tag, bytes) => machine.on_read(at, tag, bytes, store, out),
@@ -138,9 +139,9 @@ impl<C: Driver + Send + Sync> Operations for C {
                 Ask::Free(addr, incarnation) => machine.on_free(at, (addr, incarnation), store, out),
             };
             if let Started::Slot(slot) | Started::Join(slot) = started {
-                place.wait_for(slot, Arc::clone(&context.waker));
+                machines.wait_for(slot, Arc::clone(&context.waker));
             }
-            self.deliver(node, place, context);
+            self.deliver(node, machines, context);
             let outcome = match started {
                 Started::Slot(_) | Started::Join(_) => {
                     await_outcome(self, node, context, &mut patience, Nanos::MAX)
@@ -171,10 +172,10 @@ impl<C: Driver + Send + Sync> Operations for C {
         ask: AskLocks,
     ) -> Result<Outcome, Failure> {
         let (now, mut patience) = begin(self, node, context)?;
-        let mut place = self.place(node).enter();
-        let at = place.at(now, context);
-        let ticket = place.locks.ticket_for(Arc::clone(&context.waker));
-        let (all, kept) = place.machines();
+        let mut machines = self.actor(node).enter();
+        let at = machines.at(now, context);
+        let ticket = machines.locks.ticket_for(Arc::clone(&context.waker));
+        let (all, kept) = machines.all();
         let (store, out) = (&mut self.store(node).of_locks(kept), &mut context.lock_effects);
         let mut until = Nanos::MAX;
         let lock = match ask {
@@ -194,18 +195,18 @@ impl<C: Driver + Send + Sync> Operations for C {
                 lock
             }
         };
-        self.deliver(node, place, context);
+        self.deliver(node, machines, context);
         let mut outcome = await_outcome(self, node, context, &mut patience, until);
         if let Ok(None) = outcome {
-            let mut place = self.place(node).enter();
-            let at = place.at(self.now(), context);
-            let (all, kept) = place.machines();
+            let mut machines = self.actor(node).enter();
+            let at = machines.at(self.now(), context);
+            let (all, kept) = machines.all();
             let (store, out) = (&mut self.store(node).of_locks(kept), &mut context.lock_effects);
             let waited = all.locks.on_cancel(at, ticket, lock, store, out);
             if waited {
-                place.locks.forget(ticket);
+                machines.locks.forget(ticket);
             }
-            self.deliver(node, place, context);
+            self.deliver(node, machines, context);
             outcome = if waited {
                 Ok(Some(Outcome::Failed(Refusal::Locked)))
             } else {
@@ -222,10 +223,10 @@ impl<C: Driver + Send + Sync> Operations for C {
     }
 
     fn release(&self, node: NodeId, context: &mut ThreadContext, slot: SlotId) {
-        let mut place = self.place(node).enter();
-        let at = place.at(self.now(), context);
-        place.node.on_release(at, slot, &mut self.store(node), &mut context.effects);
-        self.deliver(node, place, context);
+        let mut machines = self.actor(node).enter();
+        let at = machines.at(self.now(), context);
+        machines.node.on_release(at, slot, &mut self.store(node), &mut context.effects);
+        self.deliver(node, machines, context);
     }
 
     fn leave(&self, node: NodeId, context: &mut ThreadContext, input: Input) {
