@@ -135,10 +135,10 @@ impl<R: Rules> Steering<R> {
         }
         let lost = found & !state::MASK | state::LOST;
         self.program.set_cell(self.arrays.states, record as usize, lost);
-        for place in 1..=self.sizes.places() {
-            let tail = self.program.cell(self.arrays.tails, place).and_then(layout::parse_tail);
+        for index in 1..=self.sizes.indexes() {
+            let tail = self.program.cell(self.arrays.tails, index).and_then(layout::parse_tail);
             if tail.is_some_and(|(.., of)| of == record) {
-                self.program.set_cell(self.arrays.tails, place, 0);
+                self.program.set_cell(self.arrays.tails, index, 0);
             }
         }
     }

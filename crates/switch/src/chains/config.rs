@@ -33,9 +33,9 @@ impl Binding {
 /// What the program is built for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Places for keys. None: nothing is steered.
+    /// How many keys have an index at most. None: nothing is steered.
     pub keys: usize,
-    /// The hottest keys that are held; 0 is the store without steering, and as many as there are places is all that fit.
+    /// The hottest keys that are held; 0 is the store without steering, and as many as there are indexes are all that fit.
     pub top: usize,
     /// Connections that are steered; those of others pass as they are.
     pub connections: usize,

@@ -92,7 +92,7 @@ impl<R: Rules> Steering<R> {
         assert!(binding.window.is_power_of_two(), "a bound queue pair's window is a power of two");
         assert!(binding.atomics.is_power_of_two(), "so many atomics take turns: a power of two");
         assert!(config.window <= 1 << 15, "16 bits tell a connection's numbers apart");
-        assert!(config.keys < 1 << 23, "a place has a number of 24 bits");
+        assert!(config.keys < 1 << 23, "an index has a number of 24 bits");
         let sizes = Sizes {
             connections: config.connections,
             slots: config.slots,

@@ -33,7 +33,7 @@
 //! | `requests`, `answers`, `reads` | what becomes of them |
 //! | [`binding`], `bound` | words that are bound to queue pairs: the switch's own queue pairs, and what passes then |
 //! | [`config`], `control` | what the control plane chooses, and does |
-//! | `keys` | which keys are held: places, and who gets them |
+//! | `keys` | which keys are held: indexes, and who gets them |
 //! | `expiry` | what is known of slots is forgotten when it is old |
 //! | [`connections`] | queue pairs that are known, and those that are not |
 //! | [`counters`] | what was done, and left, by cause |

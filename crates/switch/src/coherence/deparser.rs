@@ -54,7 +54,7 @@ pub(super) fn deparse<R: Rules>(
             resubmit(packet, Carried::Score(score), counters, out);
         }
         route::ADD_AGAIN => {
-            let way = u8::try_from(phv.get(f.place)).expect("a place has 4 bits");
+            let way = u8::try_from(phv.get(f.location)).expect("a location has 4 bits");
             resubmit(packet, Carried::Way(way), counters, out);
         }
         route::ADDED => {

@@ -63,7 +63,7 @@ impl Payload {
         Self::of_bytes(&self.words[at..at + len.div_ceil(8) as usize], len as usize)
     }
 
-    fn place(&mut self, offset: u64, from: &Self) {
+    fn addr_of(&mut self, offset: u64, from: &Self) {
         let at = (offset / 8) as usize;
         self.words[at..at + from.words().len()].copy_from_slice(from.words());
     }
@@ -352,9 +352,9 @@ impl<R: Rules> Nic<R> {
                     let (number, offset) = (address >> 16, address & 0xffff);
                     if key == self.landing {
                         let work = self.works.get_mut(&number).expect("it is in flight");
-                        work.landing.place(offset, payload);
+                        work.landing.addr_of(offset, payload);
                     } else if key == self.receiving {
-                        self.receives[number as usize].place(offset, payload);
+                        self.receives[number as usize].addr_of(offset, payload);
                     } else {
                         let number = self.exported.get(key).expect("the device knows its key");
                         memory.as_mut().expect("it has come").write(*number, address, payload);

@@ -54,7 +54,7 @@ pub(super) const DATA: usize = 2;
 
 impl Region {
     /// Where a word of an element is: of an object, its version is the first one.
-    pub(super) fn place(&self, element: usize, word: usize) -> GlobalAddr {
+    pub(super) fn addr_of(&self, element: usize, word: usize) -> GlobalAddr {
         GlobalAddr::from_bits(self.addr.bits() + ((element * self.shape.stride() + word) * 8) as u64)
     }
 
@@ -138,15 +138,15 @@ impl Truth {
         };
         let number = self.regions.len();
         let all = shape.words().expect("a few");
-        let dirty = (0..all).map(|word| read(store, region.place(0, word))).find(|word| *word != 0);
+        let dirty = (0..all).map(|word| read(store, region.addr_of(0, word))).find(|word| *word != 0);
         if let (Some(found), true) = (dirty, is_fresh) {
             self.fails(|| format!("region {number} begins in fresh memory that reads {found}: {region:?}"));
         }
         for at in 0..words {
-            region.words[at].value = read(store, region.place(at, 0));
+            region.words[at].value = read(store, region.addr_of(at, 0));
         }
         for at in 0..objects {
-            region.objects[at].stamps[0] = read(store, region.place(at, 1));
+            region.objects[at].stamps[0] = read(store, region.addr_of(at, 1));
         }
         self.regions.push(region);
         number as u64
@@ -199,14 +199,14 @@ impl Truth {
         request: &Request,
     ) -> u64 {
         let region = &mut self.regions[number as usize];
-        let place = region.place(at, 0);
-        let (old, word) = (read(store, place), &mut region.words[at]);
+        let addr = region.addr_of(at, 0);
+        let (old, word) = (read(store, addr), &mut region.words[at]);
         let expected = std::mem::replace(&mut word.value, old);
         let new = request.operation.apply(Width::Double, old, request.operands);
         if new != old {
             word.value = new;
             word.unclaimed.push((old, new));
-            store.home.insert(place, new);
+            store.home.insert(addr, new);
         }
         let is_more = word.unclaimed.len() > word.in_flight + word.in_doubt;
         let what = is_more.then(|| format!("{word:?}"));
@@ -277,12 +277,12 @@ impl Truth {
     /// Somebody goes into an object, or comes out of it having left this.
     pub(super) fn turns(&mut self, store: &mut PlainStore, (number, at): (u64, usize), left: Option<u64>) {
         let region = &mut self.regions[number as usize];
-        let place = region.place(at, 0);
+        let addr = region.addr_of(at, 0);
         let object = &mut region.objects[at];
-        let (expected, found) = (object.version, read(store, place));
+        let (expected, found) = (object.version, read(store, addr));
         object.version += 1;
         object.stamps.extend(left);
-        store.home.insert(place, object.version);
+        store.home.insert(addr, object.version);
         if found != expected {
             self.fails(|| format!("object {at} of region {number} has version {found}, not {expected}"));
         }

@@ -234,9 +234,9 @@ impl<R: Rules> World<R> {
             };
             return self.schedule(1, Event::Walked(id, outcome));
         }
-        let place = &mut self.places[at - 1];
+        let worker = &mut self.workers[at - 1];
         // Work of a client that died before.
-        let Some(running) = place.running.get_mut(&OpId(id)) else { return };
+        let Some(running) = worker.running.get_mut(&OpId(id)) else { return };
         let bytes = &mut self.nics[at].bytes;
         let (outcome, value) = match (completion.original, completion.len) {
             _ if !is_done => (Outcome::Unknown, 0),
@@ -250,7 +250,7 @@ impl<R: Rules> World<R> {
             }
             _ => (Outcome::Written, 0),
         };
-        let id_of_client = place.id;
+        let id_of_client = worker.id;
         self.schedule(1, Event::Outcome(id_of_client, OpId(id), outcome, value));
     }
 }
