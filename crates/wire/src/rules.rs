@@ -82,7 +82,7 @@ rules! {
         WaitsAreBounded,
         /// An answer to an earlier PEEK is not taken for that to this one.
         PeekKnowsItsAnswer,
-        // The requester, if conflicting requests stand in line.
+        // The requester, if conflicting requests wait in a queue.
         /// An event hands its lock to a follower once, however often it is told of it.
         HandsOverOnce,
         /// The unlock of an event whose lock went on says so, and installs nothing.
@@ -159,7 +159,7 @@ rules! {
         ClaimIsMarked,
         /// An ADD of a tag that is present changes nothing (FlowCC 4).
         AddIsIdempotent,
-        /// LAST-REQUEST: a request joins a line once, however often it comes.
+        /// LAST-REQUEST: a request joins a queue once, however often it comes.
         JoinsOnce,
         /// REMOVE locks and reports; only its unlock clears the entry (FlowCC 4).
         RemoveCommits,

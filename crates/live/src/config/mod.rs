@@ -2,7 +2,7 @@
 
 mod error;
 
-use node::{Backoff, Directory, Peeks, Turn};
+use node::{Backoff, Directory, HoldTime, Peeks};
 use switch::coherence::{self, Switch};
 use wire::{BlockSize, Copyset, LockEnd, Nanos, NodeId, SwitchEpoch};
 
@@ -39,7 +39,7 @@ pub struct Config {
     pub switch_entries: usize,
     /// Where directory entries are kept.
     pub directory: Directory,
-    /// What becomes of a request for a block of the switch that another node is just getting: it waits in line for
+    /// What becomes of a request for a block of the switch that another node is just getting: it waits in a queue for
     /// its turn, or it is refused and tried again (as in Concordia).
     pub queue: bool,
     /// Small reads of a block that other nodes keep writing are done where the block is, and bring no copy (PEEK). That takes fewer
@@ -186,7 +186,7 @@ impl Config {
             peeks: self.peeks(),
             // A turn ends at a deadline, and nobody runs a node's deadlines while all its threads hit: an embedded rack
             // would notice a millisecond late.
-            turn: Turn::NONE,
+            hold_time: HoldTime::NONE,
             backoff: Backoff { first: Nanos(400), most: Nanos::from_micros(50) },
             ..node::Config::new(id, self.nodes, self.memory)
         }

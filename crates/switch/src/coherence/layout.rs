@@ -123,7 +123,7 @@ pub(super) mod route {
     pub(in super::super) const PRESENT: u64 = 9;
     /// Answer that there is no room.
     pub(in super::super) const COLLISION: u64 = 10;
-    /// Tell the predecessor in the line.
+    /// Tell the predecessor in the queue.
     pub(in super::super) const FOLLOW: u64 = 11;
     /// The unlock is done, but somebody stands behind.
     pub(in super::super) const FOLLOWED: u64 = 12;
@@ -149,7 +149,7 @@ pub(super) struct Fields {
     pub(super) lock_op: Field,
     pub(super) meta_op: Field,
     pub(super) score_op: Field,
-    /// What a release takes from the lock, or what the lock is set to: with a line, the last in it.
+    /// What a release takes from the lock, or what the lock is set to: with a queue, the last in it.
     pub(super) release: Field,
     pub(super) new_status: Field,
     pub(super) new_copyset: Field,

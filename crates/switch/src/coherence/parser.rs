@@ -4,9 +4,9 @@ use wire::{Kind, Packet, RequesterId, Rule, Rules, Seq, SlotId};
 
 use super::counters::Drop;
 use super::layout::{Fields, WAYS, lock_op, score};
-use super::line;
 use super::pass::Pass;
 use super::switch::{Carried, Config};
+use super::wait_queue;
 use crate::pipeline::{Phv, alu};
 
 /// Refuses what is not for the switch, of another time, or from nowhere.
@@ -87,10 +87,10 @@ const fn leave(packet: &Packet) -> Pass {
     }
 }
 
-/// The lock word of an entry whose last in line this event is: the writer bit, and who it is. 0 behind the bit is
+/// The lock word of an entry in whose queue this event is the last: the writer bit, and who it is. 0 behind the bit is
 /// nobody: a migration, which nobody waits for. (Its own code would be a slot's that no thread has.)
-pub(super) fn place_in_line(requester: RequesterId, seq: Seq) -> u64 {
-    let code = if requester.slot == SlotId::MIGRATION { 0 } else { line::code(requester, seq) };
+pub(super) fn position_in_queue(requester: RequesterId, seq: Seq) -> u64 {
+    let code = if requester.slot == SlotId::MIGRATION { 0 } else { wait_queue::code(requester, seq) };
     alu::WRITER | u64::from(code)
 }
 
@@ -116,7 +116,7 @@ pub(super) fn parse<R: Rules>(
             if config.queue {
                 let shares = kind.takes_read_lock(rules) && !is_patient(packet);
                 phv.set(f.lock_op, if shares { lock_op::TRY_READ } else { lock_op::TRY_WRITE });
-                phv.set(f.release, place_in_line(packet.requester, packet.seq));
+                phv.set(f.release, position_in_queue(packet.requester, packet.seq));
             }
         }
         Pass::Peek => phv.set(f.node_bit, 1 << packet.requester.node.0),
@@ -124,9 +124,9 @@ pub(super) fn parse<R: Rules>(
         Pass::Handed => phv.set(f.followed, score::FOLLOWED),
         Pass::Clear if config.queue => phv.set(f.release, alu::WRITER),
         Pass::Unlock | Pass::Reset | Pass::Clear | Pass::Add => {}
-        Pass::Leave => phv.set(f.release, place_in_line(packet.requester, packet.seq)),
+        Pass::Leave => phv.set(f.release, position_in_queue(packet.requester, packet.seq)),
         Pass::LeaveAndSet => {
-            phv.set(f.release, place_in_line(packet.requester, packet.seq));
+            phv.set(f.release, position_in_queue(packet.requester, packet.seq));
             metadata(f, phv, packet, config);
         }
         Pass::Release => release(rules, f, phv, packet, carried),

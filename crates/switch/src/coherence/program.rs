@@ -33,7 +33,7 @@ pub(super) struct Way {
 /// All arrays.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrays {
-    /// Only if conflicting requests stand in line.
+    /// Only if conflicting requests wait in a queue.
     pub(super) last_request: Option<ArrayId>,
     pub(super) last_unlock: ArrayId,
     pub(super) ways: [Way; WAYS],
@@ -136,8 +136,8 @@ fn locks(f: &Fields) -> Vec<(u64, Alu)> {
     ]
 }
 
-/// Readers share the lock, and stand in no line; a patient one takes it as writers do.
-fn locks_with_a_line(f: &Fields) -> Vec<(u64, Alu)> {
+/// Readers share the lock, and wait in no queue; a patient one takes it as writers do.
+fn locks_with_a_queue(f: &Fields) -> Vec<(u64, Alu)> {
     vec![
         (lock_op::TRY_READ, Alu::TryReadLock),
         (lock_op::TRY_WRITE, Alu::JoinWriters(f.release)),
@@ -148,7 +148,7 @@ fn locks_with_a_line(f: &Fields) -> Vec<(u64, Alu)> {
     ]
 }
 
-/// A request joins a line once, however often it comes: a duplicate leaves the locks alone.
+/// A request joins a queue once, however often it comes: a duplicate leaves the locks alone.
 fn joins_once<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, last_request: ArrayId) {
     p.rmw(Rmw {
         array: last_request,
@@ -179,7 +179,7 @@ fn way_metadata(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, way: usize,
         index: f.set,
         gate,
         select: f.lock_op,
-        cases: if queue { locks_with_a_line(f) } else { locks(f) },
+        cases: if queue { locks_with_a_queue(f) } else { locks(f) },
         out: Some(f.verdict),
     });
     p.rmw(Rmw {
@@ -280,8 +280,8 @@ fn scoreboard(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, queue: bool) 
 
 /// What becomes of the packet, by its class and its event's score: the first row that matches.
 fn decide<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, config: &Config) {
-    // With a line, a score that says refused and names somebody says whom the event follows.
-    let refused_or_in_line = if config.queue { route::FOLLOW } else { route::LOCKED };
+    // With a queue, a score that says refused and names somebody says whom the event follows.
+    let refused_or_queued = if config.queue { route::FOLLOW } else { route::LOCKED };
     let row = |class: u64, order: Match, location: Match, score: Match, to: u64| Row {
         key: vec![Is(class), order, location, score],
         action: vec![Primitive::Set { to: f.route, value: to }],
@@ -301,7 +301,7 @@ fn decide<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, config: &Confi
         rows: vec![
             // The first decision about an event holds for its duplicates. Without a mark it has the lock.
             row(class::REQUEST, Any, Any, Is(score::REFUSED), route::LOCKED),
-            row(class::REQUEST, Any, Any, Has(score::REFUSED), refused_or_in_line),
+            row(class::REQUEST, Any, Any, Has(score::REFUSED), refused_or_queued),
             row(class::REQUEST, Any, Any, Has(score::HOME), route::TO_HOME),
             row(class::REQUEST, Any, Any, Has(score::CLAIMING), route::IN_FLIGHT),
             row(class::REQUEST, Any, Any, Any, route::FORWARD),

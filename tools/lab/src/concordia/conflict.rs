@@ -1,6 +1,6 @@
 //! Not in the paper: all threads on one block. Nothing but conflict, and whether somebody starves.
 
-use node::Turn;
+use node::HoldTime;
 
 use super::compare::Axis;
 use crate::figure::chart::Chart;
@@ -46,7 +46,7 @@ fn table(
 
 /// What a turn is.
 fn turn() -> String {
-    let Turn { pause, most } = Turn::PUBLISHED_HARDWARE;
+    let HoldTime { pause, most } = HoldTime::PUBLISHED_HARDWARE;
     format!(
         "On the `rackmem` line a node that is asked for the word through the line keeps it as long as its own threads write in \
          it without a pause of {} ns, but at most {} us longer. A line that hands a block over after each access does not: it \
