@@ -30,7 +30,7 @@
 //! an entry that is in all copies by a *commit bit*; here nobody sees one that is not.)
 //!
 //! Whoever appends is the only one who brings his link to the other copies, but for the metadata server, who does it on its walks and answers
-//! nobody in the middle of that. So what became of an entry in doubt is known when its chain has been walked, as where there is one
+//! nobody in the middle of that. So what became of an indeterminate entry is known when its chain has been walked, as where there is one
 //! copy. When the first copy dies, what was only there is in no chain, and nobody has seen it.
 //!
 //! All of it is plain state machines under the call contract of the protocol core: one input at a time, the time is given, effects

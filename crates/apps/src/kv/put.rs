@@ -101,7 +101,8 @@ impl KvStore {
                         continue;
                     }
                     InPlace::Not(Examined::Stale | Examined::Longer | Examined::Live(_)) => {
-                        search.doubt(entry, found.err().unwrap_or(Error::Damaged { record: entry.addr }))?;
+                        search
+                            .suspect(entry, found.err().unwrap_or(Error::Damaged { record: entry.addr }))?;
                         continue;
                     }
                 }

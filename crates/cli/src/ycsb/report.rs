@@ -342,7 +342,7 @@ impl Report {
             if let Some(appends) = workload.appends.filter(|appends| *appends != Appends::default()) {
                 let _ = writeln!(
                     text,
-                    "   steering {}: {} appends steered, {} of them to another entry than they asked for; {} passed as they were, {} refused, {} in doubt; {} reads sent to the tail",
+                    "   steering {}: {} appends steered, {} of them to another entry than they asked for; {} passed as they were, {} refused, {} indeterminate; {} reads sent to the tail",
                     self.rack.steering,
                     appends.steered,
                     appends.moved,

@@ -38,7 +38,7 @@ pub use session::{LONGEST_VALUE, Ran, Session, What};
 pub(crate) use store::Pools;
 pub use store::{Home, Setup, Store};
 pub(crate) use switch::relay::Introduction;
-pub(crate) use times::doubt;
+pub(crate) use times::decide_after;
 pub use times::least_rest;
 
 pub use fabric::Chains;

@@ -20,7 +20,7 @@ const KEYS: usize = 100_000;
 /// for 16 Ki of them beside the other programs.
 const CONNECTIONS: usize = 128;
 /// Packet numbers of a connection that the program remembers: far more than a requester has in flight, because others' appends may wait
-/// for the acknowledgement of one of them, and are in doubt if it is forgotten.
+/// for the acknowledgement of one of them, and are indeterminate if it is forgotten.
 const WINDOW: u32 = 128;
 /// Cells for entries that were written. An append needs one until it is acknowledged.
 const SLOTS: usize = 1 << 14;
@@ -44,7 +44,7 @@ pub struct SteeringCounts {
     /// Appends that were answered as refused.
     pub refused: u64,
     /// Appends of which nobody knows what became.
-    pub doubted: u64,
+    pub indeterminate: u64,
     /// Acknowledgements that were dropped because the one in front was missing.
     pub waited: u64,
     /// Reads that were sent to the tail.
@@ -97,7 +97,7 @@ impl Relay {
                 moved: its.moved,
                 unsteered,
                 refused: its.refused,
-                doubted: its.doubted,
+                indeterminate: its.indeterminate,
                 waited: its.waited,
                 reads: its.reads,
                 reads_ahead: its.reads_ahead,

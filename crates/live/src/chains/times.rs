@@ -6,7 +6,7 @@
 //!   lease      what a client knows of a chain counts for reads, from when it was known to be in use
 //!   lifetime   what the switch knows of a slot counts, from when it has learned it
 //!   in flight  a packet may be on its way, with all its repetitions
-//!   doubt      then nothing of what a client asked is executed any more, and is decided what became of it
+//!   decide after: then nothing of what a client asked is executed any more, and is decided what became of it
 //!   rest       a slot that is no tail any more is not used anew
 //! ```
 
@@ -51,7 +51,7 @@ pub fn least_rest(lease: Nanos, steering: Option<Steering>) -> Nanos {
 
 /// How long nobody decides what became of a slot, where the switch steers: a node that is silent for `timeout` is dead, and until then its
 /// process may only have been stopped.
-pub(crate) fn doubt(steering: Option<Steering>, timeout: Nanos) -> Nanos {
+pub(crate) fn decide_after(steering: Option<Steering>, timeout: Nanos) -> Nanos {
     if steering.is_some() { timeout + timeout + IN_FLIGHT } else { Nanos::ZERO }
 }
 

@@ -21,7 +21,7 @@ use super::rack::InlineRack;
 use crate::actor::{Allocated, Failure, ThreadContext};
 use crate::chains::{
     Chains, Connect, Fabric, Home, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup,
-    SteeringCounts, Store, What, client_id, doubt, least_rest,
+    SteeringCounts, Store, What, client_id, decide_after, least_rest,
 };
 use crate::config::Steering;
 use crate::networked::verbs::chain_work::{Beginning, Ended, Nic, Ticket, Way, Work};
@@ -323,8 +323,8 @@ impl Chains for InlineRack {
         }
         let thread = here.chains.nodes[addr.home().index()].pools.thread()?;
         let store = Arc::new(Store { addr, incarnation: INCARNATION, setup });
-        let doubt = doubt(here.steering(), Nanos::ZERO);
-        let server = Arc::new(Server::new(Arc::clone(&store), thread, doubt));
+        let decide_after = decide_after(here.steering(), Nanos::ZERO);
+        let server = Arc::new(Server::new(Arc::clone(&store), thread, decide_after));
         lock(&here.chains.servers).insert(addr, server);
         Ok(store)
     }

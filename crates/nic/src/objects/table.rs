@@ -160,7 +160,7 @@ impl<R: Rules> Engine<R> {
         }
         let block = transfer.header();
         if transfer.has_all() {
-            // All data are here, and the version is in doubt.
+            // All data are here, and the version is unverified.
             let Head::Known(version) = transfer.head else { return None };
             transfer.head = Head::Again(version);
             self.counters.read_again += 1;

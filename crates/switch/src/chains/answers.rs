@@ -68,7 +68,7 @@ impl<R: Rules> Steering<R> {
                 (Reply::Steered(at, version), &mut self.counters.appended)
             }
             (verdict::REFUSED, _) => (Reply::Refused, &mut self.counters.refused),
-            (verdict::DOUBTED, _) => (Reply::Doubted, &mut self.counters.doubted),
+            (verdict::INDETERMINATE, _) => (Reply::Indeterminate, &mut self.counters.indeterminate),
             _ => return None,
         };
         *count += 1;

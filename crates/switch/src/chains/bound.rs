@@ -368,7 +368,7 @@ impl<R: Rules> Steering<R> {
     pub(super) fn on_filled(&mut self, number: usize, packet: &mut Packet) -> Action {
         let record = self.record(number, packet.psn);
         let Some(found) = self.bound_recorded(record).filter(|found| found.psn == packet.psn) else {
-            return self.doubt(packet);
+            return self.indeterminate(packet);
         };
         self.flag(record, state::FILLED);
         let mut settled = found.state & state::MASK;
@@ -381,7 +381,7 @@ impl<R: Rules> Steering<R> {
             state::APPENDED if found.front.is_some() => verdict::STEERED,
             state::APPENDED => verdict::NATIVE,
             state::FAILED => verdict::REFUSED,
-            state::LOST => verdict::DOUBTED,
+            state::LOST => verdict::INDETERMINATE,
             _ => return Action::Drop,
         };
         let reply = self.reply(said, &found).filter(|_| self.rules.holds(Rule::OriginalIsRewritten));
@@ -390,9 +390,9 @@ impl<R: Rules> Steering<R> {
     }
 
     /// The client is told that nobody knows.
-    pub(super) fn doubt(&mut self, packet: &mut Packet) -> Action {
-        self.counters.doubted += 1;
-        answer(packet, Reply::Doubted);
+    pub(super) fn indeterminate(&mut self, packet: &mut Packet) -> Action {
+        self.counters.indeterminate += 1;
+        answer(packet, Reply::Indeterminate);
         Action::Forward
     }
 }

@@ -109,7 +109,7 @@ pub(super) mod verdict {
     pub(in super::super) const AGAIN: u64 = 2;
     pub(in super::super) const STEERED: u64 = 3;
     pub(in super::super) const REFUSED: u64 = 4;
-    pub(in super::super) const DOUBTED: u64 = 5;
+    pub(in super::super) const INDETERMINATE: u64 = 5;
     /// Nothing yet.
     pub(in super::super) const WAIT: u64 = 6;
 }
@@ -237,7 +237,7 @@ pub(super) struct Fields {
     pub(super) native: Field,
     pub(super) state: Field,
     pub(super) front_state: Field,
-    /// The marks of an append that is in a chain, that failed, that is in doubt.
+    /// The marks of an append that is in a chain, of one that failed, and of one that is indeterminate.
     pub(super) marks: [Field; 3],
     // Found on the way.
     pub(super) low: Field,
@@ -303,7 +303,7 @@ impl Fields {
             native: p.parsed("not steered", 1),
             state: p.parsed("state", 8),
             front_state: p.parsed("state of the one in front", 8),
-            marks: ["mark: appended", "mark: failed", "mark: in doubt"].map(|name| p.parsed(name, 16)),
+            marks: ["mark: appended", "mark: failed", "mark: indeterminate"].map(|name| p.parsed(name, 16)),
             new: p.metadata("new", 32),
             hit: ["hit in way 0", "hit in way 1", "hit in way 2"].map(|name| p.metadata(name, 1)),
             index: p.parsed("place of the key", 64),

@@ -58,7 +58,7 @@
 //! # What the client is told
 //! An acknowledgement says what the word was. Of a steered append that would be another word than the client asked about, and it would
 //! append again. So the switch writes a [`Reply`](wire::chains::Reply) there: *steered*, behind this entry (the client's notice to the metadata
-//! server must name the entry in front, or the server would take back what stands between), *refused*, or *in doubt*.
+//! server must name the entry in front, or the server would take back what stands between), *refused*, or *indeterminate*.
 //!
 //! # Numbers
 //! A packet is new if its number is higher than all that its connection has sent. Only a new WRITE is learned, and only a new
@@ -81,7 +81,7 @@
 //! # What is forgotten
 //! Tails are soft: [`Steering::forget`] costs the appends in flight nothing and later ones a walk. Records are not: an acknowledgement without its
 //! record would be taken for what the client has asked. So a connection counts only if it began in this incarnation of the switch.
-//! After a restart, or a NAK that ends it, atomics of a connection pass as they are, and what they are told is "in doubt", until it is made anew;
+//! After a restart, or a NAK that ends it, atomics of a connection pass as they are, and what they are told is "indeterminate", until it is made anew;
 //! what a read brings, which may have been sent elsewhere, is refused ([`Action::Bare`]).
 //! A NAK that asks for a packet again ends nothing: the packet that comes again is rewritten as it was.
 //!

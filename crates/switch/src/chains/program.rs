@@ -272,7 +272,7 @@ fn verdicts<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields) {
             native(Any, Any, says(verdict::NATIVE)),
             steered(Is(state::APPENDED), Any, Any, Any, says(verdict::STEERED)),
             steered(Is(state::FAILED), Any, Any, Any, says(verdict::REFUSED)),
-            steered(Is(state::LOST), Any, Any, Any, says(verdict::DOUBTED)),
+            steered(Is(state::LOST), Any, Any, Any, says(verdict::INDETERMINATE)),
             // The word was another one.
             steered(pending(), Is(0), Any, Any, becomes(verdict::REFUSED, failed, forget)),
             steered(
@@ -284,8 +284,8 @@ fn verdicts<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields) {
             ),
             steered(pending(), Any, Is(1), Is(state::FAILED), behind_failed),
             steered(pending(), Any, Is(1), pending(), unsettled),
-            // The record in front is gone, or in doubt itself.
-            steered(pending(), Any, Any, Any, becomes(verdict::DOUBTED, lost, forget)),
+            // The record in front is gone, or indeterminate itself.
+            steered(pending(), Any, Any, Any, becomes(verdict::INDETERMINATE, lost, forget)),
         ],
         default: Vec::new(),
     });

@@ -20,7 +20,7 @@ pub struct Seen {
     /// And read.
     pub gets: u64,
     /// Operations of which nobody knows what became.
-    pub doubted: u64,
+    pub indeterminate: u64,
     /// Operations that failed, were not done, and were tried again.
     pub failed: u64,
     /// Operations for which there was no memory.
@@ -63,7 +63,7 @@ impl Sum for Seen {
         self.puts += other.puts;
         self.deletes += other.deletes;
         self.gets += other.gets;
-        self.doubted += other.doubted;
+        self.indeterminate += other.indeterminate;
         self.failed += other.failed;
         self.no_memory += other.no_memory;
         self.swept += other.swept;

@@ -78,7 +78,7 @@ impl<R: Rules> Server<R> {
             units: store.units,
             rest: times::rest(plan),
             patience: TIMEOUT,
-            doubt: times::doubt(plan),
+            decide_after: times::decide_after(plan),
         };
         Self {
             store,

@@ -172,7 +172,7 @@ impl<R: Rules> Session<R> {
         match self.go_on(rig, me) {
             Ok(progress) => progress,
             Err(why) => {
-                rig.common.seen.doubted += 1;
+                rig.common.seen.indeterminate += 1;
                 Progress::Failed(why)
             }
         }

@@ -36,6 +36,6 @@ pub(super) fn old_cursors(plan: &ChainPlan) -> Nanos {
 }
 
 /// How long nobody decides what became of a slot, where the switch steers.
-pub(super) fn doubt(plan: &ChainPlan) -> Nanos {
+pub(super) fn decide_after(plan: &ChainPlan) -> Nanos {
     if plan.is_steered() { IN_FLIGHT } else { Nanos::ZERO }
 }

@@ -302,7 +302,7 @@ impl<R: Rules> Chains<R> {
             seen.steered += its.steered;
             seen.moved += its.moved;
             seen.reads += its.reads;
-            seen.refused += its.refused + its.doubted;
+            seen.refused += its.refused + its.indeterminate;
             seen.preloaded += its.preloaded;
         }
     }

@@ -171,7 +171,7 @@ impl<R: Rules> OneSided<R> {
             }
             (Call::End { .. }, _) if is_mine => drop(self.uses.insert(addr, Use::Unknown)),
             (Call::Write { .. }, Some(Reply::Done(..))) => self.seen.writes += 1,
-            (Call::Write { .. }, None) => self.seen.doubted += 1,
+            (Call::Write { .. }, None) => self.seen.indeterminate += 1,
             _ => {}
         }
     }

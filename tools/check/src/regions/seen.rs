@@ -20,7 +20,7 @@ pub struct Seen {
     /// Of a region that had ended: operations that were refused.
     pub refused: u64,
     /// Operations of which nobody knows whether they were executed.
-    pub doubted: u64,
+    pub indeterminate: u64,
     /// Objects that were read whole.
     pub reads: u64,
     /// And those that somebody was writing.
@@ -58,7 +58,7 @@ impl Sum for Seen {
         self.freed += other.freed;
         self.changes += other.changes;
         self.refused += other.refused;
-        self.doubted += other.doubted;
+        self.indeterminate += other.indeterminate;
         self.reads += other.reads;
         self.torn += other.torn;
         self.writes += other.writes;

@@ -2,7 +2,7 @@
 //!
 //! Looked at from outside: what is here was written by whoever changed the memory, and by threads that were told how their
 //! operations ended. What must always hold:
-//! - An operation on a word that has completed was executed once; one that is in doubt, once at most. Nobody else changes words.
+//! - An operation on a word that has completed was executed once; one that is indeterminate, once at most. Nobody else changes words.
 //! - An object that was read whole is what one writer left, and not older than what was there when it was asked for.
 //! - A region begins in memory that was allocated in the same incarnation of its home.
 //! - What a region is said to be at its beginning, it is: zeroes.
@@ -26,7 +26,7 @@ pub(super) struct Word {
     /// Operations that may be executed, and have not ended.
     in_flight: usize,
     /// Those of which nobody will ever know.
-    in_doubt: usize,
+    indeterminate: usize,
 }
 
 /// An object.
@@ -208,7 +208,7 @@ impl Truth {
             word.unclaimed.push((old, new));
             store.home.insert(addr, new);
         }
-        let is_more = word.unclaimed.len() > word.in_flight + word.in_doubt;
+        let is_more = word.unclaimed.len() > word.in_flight + word.indeterminate;
         let what = is_more.then(|| format!("{word:?}"));
         if old != expected {
             self.fails(|| format!("word {at} of region {number} was {expected}, and is {old}"));
@@ -252,15 +252,15 @@ impl Truth {
     }
 
     /// Nobody will ever know whether it was.
-    pub(super) fn doubted(&mut self, (number, at): (u64, usize)) {
+    pub(super) fn indeterminate(&mut self, (number, at): (u64, usize)) {
         let word = self.word(number, at);
         word.in_flight -= 1;
-        word.in_doubt += 1;
+        word.indeterminate += 1;
     }
 
     fn check_word(&mut self, number: u64, at: usize) {
         let word = self.word(number, at);
-        if word.unclaimed.len() > word.in_flight + word.in_doubt {
+        if word.unclaimed.len() > word.in_flight + word.indeterminate {
             let what = format!("word {at} of region {number} was changed by more than was asked: {word:?}");
             self.fails(|| what);
         }
@@ -326,7 +326,7 @@ impl Truth {
     pub(super) fn check_at_rest(&self) -> Result<(), String> {
         for (number, region) in self.regions.iter().enumerate() {
             for (at, word) in region.words.iter().enumerate() {
-                if word.in_flight > 0 || word.unclaimed.len() > word.in_doubt {
+                if word.in_flight > 0 || word.unclaimed.len() > word.indeterminate {
                     return Err(format!(
                         "word {at} of region {number} was changed by more than was asked: {word:?}"
                     ));

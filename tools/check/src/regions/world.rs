@@ -130,7 +130,7 @@ impl<R: Rules> OneSided<R> {
         for thread in node.index() * self.each..(node.index() + 1) * self.each {
             match std::mem::replace(&mut self.threads[thread], Doing::Idle) {
                 Doing::Changing { changes } => {
-                    changes.iter().flatten().for_each(|change| self.truth.doubted(change.word));
+                    changes.iter().flatten().for_each(|change| self.truth.indeterminate(change.word));
                 }
                 // Nobody else knows of such an allocation.
                 Doing::Asking { call: Call::Begin { addr, .. }, earnest: true, .. } => {

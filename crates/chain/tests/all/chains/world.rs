@@ -75,8 +75,12 @@ pub(crate) struct World<R: Rules> {
 impl<R: Rules> World<R> {
     /// A store with so many copies of each slot, in so many memories.
     pub(crate) fn new(rules: R, seed: u64, clients: usize, copies: u8, memories: usize) -> Self {
-        let config =
-            metadata::Config { units: UNITS, rest: Nanos(REST), patience: Nanos(100), doubt: Nanos::ZERO };
+        let config = metadata::Config {
+            units: UNITS,
+            rest: Nanos(REST),
+            patience: Nanos(100),
+            decide_after: Nanos::ZERO,
+        };
         let mut world = Self {
             rules,
             now: 1,

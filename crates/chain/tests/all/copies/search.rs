@@ -126,7 +126,7 @@ impl<R: Rules> State<R> {
     /// One version is there, and all clients know it and have slots.
     pub(crate) fn new(rules: R, scenario: &Scenario) -> Self {
         let config = client::Config { lease: Nanos(1000), slots: 4, cursors: 4 };
-        let units = metadata::Config { units: 64, rest: REST, patience: Nanos(1), doubt: Nanos::ZERO };
+        let units = metadata::Config { units: 64, rest: REST, patience: Nanos(1), decide_after: Nanos::ZERO };
         let worker = |_: &&[Request]| Worker {
             machine: Client::with_rules(rules, config).with_copies(scenario.copies),
             next: 0,

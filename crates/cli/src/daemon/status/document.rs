@@ -48,7 +48,7 @@ pub(crate) struct Steering {
     pub(crate) moved: u64,
     /// Appends that passed as they were.
     pub(crate) unsteered: u64,
-    /// Appends that were answered as refused, and as in doubt.
+    /// Appends that were answered as refused, and as indeterminate.
     pub(crate) refused: u64,
     pub(crate) doubted: u64,
     /// Acknowledgements that were dropped because the one in front was missing.
@@ -246,7 +246,8 @@ impl From<&NicCounts> for Nic {
 
 impl From<&SteeringCounts> for Steering {
     fn from(counts: &SteeringCounts) -> Self {
-        let SteeringCounts { forwarded, steered, moved, unsteered, refused, doubted, waited, .. } = *counts;
+        let SteeringCounts { forwarded, steered, moved, unsteered, refused, indeterminate, waited, .. } =
+            *counts;
         let SteeringCounts { reads, reads_ahead, reads_turned, reads_refused, preloaded, .. } = *counts;
         Self {
             carried: forwarded,
@@ -254,7 +255,7 @@ impl From<&SteeringCounts> for Steering {
             moved,
             unsteered,
             refused,
-            doubted,
+            doubted: indeterminate,
             waited,
             reads,
             reads_ahead,

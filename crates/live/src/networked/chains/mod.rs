@@ -25,7 +25,7 @@ use super::node::NetworkedNode;
 use crate::actor::{Allocated, Driver, Failure, ThreadContext};
 use crate::chains::{
     Ask, Chains, Fabric as _, Home, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup, Store,
-    What, doubt, least_rest, setup_of,
+    What, decide_after, least_rest, setup_of,
 };
 use crate::config::Steering;
 use crate::memory::regions::Shape;
@@ -43,7 +43,7 @@ pub(super) struct ChainSide {
     /// How the switch steers.
     steering: Option<Steering>,
     /// Then: longer than any request is in flight, also one of a process that was stopped for a while and is not taken for dead.
-    doubt: Nanos,
+    decide_after: Nanos,
     epoch: AtomicU32,
     introductions: AtomicU32,
     /// Introductions that the switch has heard.
@@ -53,7 +53,7 @@ pub(super) struct ChainSide {
 impl ChainSide {
     /// A node that is silent for so long is dead.
     pub(super) fn new(steering: Option<Steering>, timeout: Nanos) -> Self {
-        Self { steering, doubt: doubt(steering, timeout), ..Self::default() }
+        Self { steering, decide_after: decide_after(steering, timeout), ..Self::default() }
     }
 
     /// A new epoch: the switch may be another one.

@@ -105,7 +105,7 @@ impl NetworkedNode {
         }
         let thread = self.chains.pools.thread().map_err(|_| Refusal::OutOfMemory)?;
         let store = Arc::new(Store { addr, incarnation: self.incarnation, setup });
-        let server = Arc::new(Server::new(store, thread, self.chains.doubt));
+        let server = Arc::new(Server::new(store, thread, self.chains.decide_after));
         let mut servers = self.chains.servers();
         if servers.contains_key(&addr) {
             return Err(Refusal::NotAnAllocation);

@@ -70,7 +70,7 @@ fn a_block_that_leaves_the_caches_after_the_window_tears_nothing() {
 }
 
 #[test]
-fn a_header_in_doubt_is_read_again_after_all_data() {
+fn an_unverified_header_is_read_again_after_all_data() {
     for (version, whole) in [(4, true), (6, false), (5, false)] {
         let (mut engine, _) = asked(Mode::Speculative);
         let mut out = Vec::new();

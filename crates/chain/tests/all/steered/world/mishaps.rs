@@ -5,7 +5,7 @@ use check::history::Operation;
 use wire::{Nanos, Rules};
 
 use super::faults::Faults;
-use super::{DOUBT, Event, REST, World};
+use super::{DECIDE_AFTER, Event, REST, World};
 
 impl<R: Rules> World<R> {
     pub(super) fn mishap(&mut self) {
@@ -80,7 +80,7 @@ impl<R: Rules> World<R> {
         for at in 0..self.workers.len() {
             self.die(at);
         }
-        let until = self.now + 4 * (REST + DOUBT);
+        let until = self.now + 4 * (REST + DECIDE_AFTER);
         while self.now < until && self.step() {}
         let (made, free) = self.metadata.memory();
         // The tail with the largest value has eight units.

@@ -27,11 +27,11 @@ const BUFFER: u64 = 1024;
 const AT_A_TIME: usize = 2;
 pub(crate) const LEASE: u64 = 3_000;
 /// Longer than cursors count, tails are known, and requests are in flight.
-pub(crate) const REST: u64 = LEASE + LIFETIME + DOUBT + 1_000;
+pub(crate) const REST: u64 = LEASE + LIFETIME + DECIDE_AFTER + 1_000;
 /// How long the switch takes for true what it knows.
 const LIFETIME: u64 = 8_000;
 /// Longer than any request is in flight: that is checked.
-pub(crate) const DOUBT: u64 = 12_000;
+pub(crate) const DECIDE_AFTER: u64 = 12_000;
 const UNITS: u32 = 2_500;
 
 #[derive(Clone)]
@@ -148,8 +148,12 @@ impl<R: Rules> World<R> {
             ..chains::Config::default()
         };
         let rest = Nanos(REST);
-        let config_of_metadata =
-            metadata::Config { units: UNITS, rest, patience: Nanos(1_000), doubt: Nanos(DOUBT) };
+        let config_of_metadata = metadata::Config {
+            units: UNITS,
+            rest,
+            patience: Nanos(1_000),
+            decide_after: Nanos(DECIDE_AFTER),
+        };
         let lens = (0..clients + 2).map(|at| match at {
             MEMORY => (UNITS as usize + 1) * 64,
             _ => BUFFER as usize * (AT_A_TIME + 8),

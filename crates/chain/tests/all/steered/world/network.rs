@@ -10,7 +10,7 @@ use wire::chains::EntryHead;
 use wire::roce::{AtomicEth, Extension, Key, Opcode, Packet, Psn};
 use wire::{Nanos, NodeId, Rules};
 
-use super::{BUFFER, DOUBT, Event, Flight, MEMORY, OpId, World};
+use super::{BUFFER, DECIDE_AFTER, Event, Flight, MEMORY, OpId, World};
 use crate::steered::nic::{BASE, Bytes, address};
 
 impl<R: Rules> World<R> {
@@ -100,7 +100,7 @@ impl<R: Rules> World<R> {
         }
         self.out = out;
         if broken && at != MEMORY {
-            // The others hear of it before anybody is told that something is in doubt.
+            // The others hear of it before anybody is told that something is indeterminate.
             self.disconnect(at);
             self.connect(at);
         }
@@ -172,7 +172,7 @@ impl<R: Rules> World<R> {
         {
             let posted = self.posted.get(&(usize::from(from.0), packet.to, packet.psn.get()));
             let age = self.now - posted.copied().unwrap_or(self.now);
-            assert!(age < DOUBT, "a request was in flight for {age}");
+            assert!(age < DECIDE_AFTER, "a request was in flight for {age}");
         }
         self.carry_out(to, &bytes, out);
     }
