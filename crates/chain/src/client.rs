@@ -79,7 +79,7 @@ pub enum Effect {
 /// How a client works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// How long a cursor counts: less than slots rest, by more than clocks can differ meanwhile.
+    /// How long a cursor counts: less than slots stay in quarantine, by more than clocks can differ meanwhile.
     pub lease: Nanos,
     /// Slots that are asked for at a time.
     pub slots: u32,
@@ -226,7 +226,7 @@ impl<R: Rules> Client<R> {
 
     /// From now on, an append goes behind what was known no longer than so long ago: a switch sends it to the tail, and if it does not, the
     /// memory compares the number of the entry's use, and finds another one where the slot was used anew. So it is only to be
-    /// shorter than it takes to use a slot 256 times, with a rest each. (Without such a switch an old cursor leads to a long walk.)
+    /// shorter than it takes to use a slot 256 times, with a quarantine each. (Without such a switch an old cursor leads to a long walk.)
     pub fn expect_steered_appends(&mut self, known: Nanos) {
         self.appends = known.max(self.config.lease);
     }

@@ -17,8 +17,8 @@
 //! | [`metadata`] | chains as far as they are known, slots, and taking back what nobody can need |
 //!
 //! # Why nothing is read that was taken back
-//! A slot that is not a tail any more *rests* for a while before it is used anew. A cursor counts for less than that, from the
-//! moment when its entry was known to be in use. What follows an entry in a chain begins to rest with it or later, so a cursor may
+//! A slot that is not a tail any more stays in *quarantine* for a while before it is used anew. A cursor counts for less than that, from the
+//! moment when its entry was known to be in use. What follows an entry in a chain enters quarantine with it or later, so a cursor may
 //! follow words without counting longer. And each use of a slot has a number, which stands in the entry's word and in
 //! every comparison: a compare-and-swap that comes so late that its slot has another use finds another number.
 //!

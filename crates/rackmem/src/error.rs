@@ -124,10 +124,10 @@ pub enum Error {
         /// How many it can hold.
         most: usize,
     },
-    /// Slots of a store of chains would rest for too short a time: somebody may still use what was known of them.
-    RestTooShort {
+    /// Slots of a store of chains would be in quarantine for too short a time: somebody may still use what was known of them.
+    QuarantineTooShort {
         /// What was asked for.
-        rest: Nanos,
+        quarantine: Nanos,
         /// The shortest time, on a rack that steers like this one.
         least: Nanos,
     },
@@ -267,11 +267,11 @@ impl fmt::Display for Error {
             Self::TooManyLocks { most } => {
                 write!(f, "this node already holds {most} block locks: release some first")
             }
-            Self::RestTooShort { rest, least } => {
-                let (rest, least) = (rest.0 / 1_000_000, least.0.div_ceil(1_000_000));
+            Self::QuarantineTooShort { quarantine, least } => {
+                let (quarantine, least) = (quarantine.0 / 1_000_000, least.0.div_ceil(1_000_000));
                 write!(
                     f,
-                    "slots that rest for {rest} ms would be used anew while somebody still reads them: {least} ms, or a shorter lease"
+                    "slots in quarantine for {quarantine} ms would be used anew while somebody still reads them: {least} ms, or a shorter lease"
                 )
             }
             Self::TooManyCopies { copies, memories } => {

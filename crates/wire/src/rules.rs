@@ -379,8 +379,8 @@ rules! {
         /// An append whose outcome is unknown is settled by the metadata server, not tried again.
         IndeterminateAppendsAreSettled,
         // The metadata server.
-        /// A slot that is not a tail any more rests before it is used anew.
-        SlotsRest,
+        /// A slot that is not a tail any more is quarantined before it is used anew.
+        SlotsAreQuarantined,
         /// Memory that nobody has written to yet is not taken for a tail: a slot's first use has number 1.
         UsesBeginWithOne,
         /// A chain is forgotten only after its tail was closed.

@@ -7,10 +7,10 @@
 //! | --- | --- |
 //! | `mod.rs` | what goes in and out, and what is answered |
 //! | `chains.rs` | one key's chain: its known entries, and appends whose predecessors are not known yet |
-//! | `slots.rs` | memory: slots that are free, given away, in chains, or at rest |
+//! | `slots.rs` | memory: slots that are free, given away, in chains, or in quarantine |
 //! | `walking.rs` | following chains, ending them, and finding out what became of a slot |
 //!
-//! What must always hold: a slot is free, or given to one client, or in one chain, or at rest; it rests before it is free again;
+//! What must always hold: a slot is free, or given to one client, or in one chain, or in quarantine; it is quarantined before it is free again;
 //! a chain is forgotten only when nobody can append to it.
 
 mod chains;
@@ -58,8 +58,8 @@ pub enum Effect {
 pub struct Config {
     /// Units of memory that there are, from unit 1 on.
     pub units: u32,
-    /// How long a slot rests: longer than any cursor counts.
-    pub rest: Nanos,
+    /// How long a slot stays in quarantine: longer than any cursor counts.
+    pub quarantine: Nanos,
     /// How long an append without its predecessor may wait, until the chain is walked.
     pub patience: Nanos,
     /// Where a switch steers: longer than any request is in flight. An entry may stand behind another one that is not in a chain
@@ -144,7 +144,7 @@ impl<R: Rules> Metadata<R> {
             Call::Slots { class, count } => {
                 let slots = self.slots.give(id.client, class, count);
                 if slots.is_empty() {
-                    // What is behind known tails comes back when it has rested.
+                    // What is behind known tails comes back when its quarantine is over.
                     self.walk_all(out);
                 }
                 Answer::Slots(slots)
@@ -223,8 +223,9 @@ impl<R: Rules> Metadata<R> {
         let Some(chain) = self.chains.get_mut(&key) else { return };
         while let Some((at, version)) = chain.advance() {
             self.slots.link(at);
-            let until = if self.rules.holds(Rule::SlotsRest) { now + self.config.rest } else { now };
-            self.slots.rest(at, version, until);
+            let until =
+                if self.rules.holds(Rule::SlotsAreQuarantined) { now + self.config.quarantine } else { now };
+            self.slots.quarantine(at, version, until);
         }
         self.slots.link(chain.tail().0);
     }

@@ -1,7 +1,7 @@
 //! What is asked of other nodes for chains, as words: of the metadata server, and of memory about connections.
 //!
 //! ```text
-//!   serve     1 | incarnation | lease | rest | more copies 32, units at each home 32 | homes: address, key 32 incarnation 32
+//!   serve     1 | incarnation | lease | quarantine | more copies 32, units at each home 32 | homes: address, key 32 incarnation 32
 //!   describe  2
 //!   do        3 | store | thread | number | a client's call
 //!   told      4 | store | thread | appends: key, behind 32 at 32, version 8 kind 32
@@ -148,24 +148,25 @@ fn home_of(&[addr, key]: &[u64; 2]) -> Home {
 
 /// A store's description.
 pub(crate) fn setup_words(setup: &Setup) -> Vec<u64> {
-    let Setup { lease, rest, each, copies, homes } = setup;
+    let Setup { lease, quarantine, each, copies, homes } = setup;
     let homes = homes.iter().flat_map(home_words);
     let units = u64::from(copies - 1) << 32 | u64::from(*each);
-    [lease.0, rest.0, units].into_iter().chain(homes).collect()
+    [lease.0, quarantine.0, units].into_iter().chain(homes).collect()
 }
 
 /// Reads one.
 pub(crate) fn setup_of(words: &[u64]) -> Option<Setup> {
-    let [lease, rest, each, homes @ ..] = words else { return None };
+    let [lease, quarantine, each, homes @ ..] = words else { return None };
     let (homes, left) = homes.as_chunks::<2>();
     let homes: Vec<Home> = homes.iter().map(home_of).collect();
     let copies = u8::try_from(*each >> 32).ok()?.checked_add(1)?;
-    let setup = Setup { lease: Nanos(*lease), rest: Nanos(*rest), each: *each as u32, copies, homes };
+    let setup =
+        Setup { lease: Nanos(*lease), quarantine: Nanos(*quarantine), each: *each as u32, copies, homes };
     let is_whole = left.is_empty() && setup.homes.len().is_multiple_of(copies.into());
     // Copies are at different nodes.
     let are_copies =
         copies == 1 || usize::from(copies) <= setup.parts() && setup.nodes().count() == setup.parts();
-    let is_one = lease < rest && setup.homes.iter().all(|home| home.addr.home().index() < 64);
+    let is_one = lease < quarantine && setup.homes.iter().all(|home| home.addr.home().index() < 64);
     let has_units = Setup::units(setup.each, setup.parts()).is_some();
     (is_whole && are_copies && is_one && has_units).then_some(setup)
 }
@@ -276,7 +277,7 @@ mod tests {
             key: Key(u32::MAX),
             incarnation: Incarnation(u32::MAX),
         };
-        let setup = Setup { lease: Nanos(1), rest: Nanos(2), each: 9, copies: 1, homes: vec![home; 2] };
+        let setup = Setup { lease: Nanos(1), quarantine: Nanos(2), each: 9, copies: 1, homes: vec![home; 2] };
         let at_two = |node| Home { addr: GlobalAddr::new(NodeId(node), 64), ..home };
         let two = Setup { copies: 2, homes: [0, 1, 1, 0].map(at_two).into(), ..setup.clone() };
         let together = Setup { copies: 2, homes: [0, 0, 0, 0].map(at_two).into(), ..setup.clone() };

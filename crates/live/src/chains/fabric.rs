@@ -95,7 +95,7 @@ pub(crate) fn whose(client: ClientId) -> (NodeId, Incarnation) {
 /// What application threads do with chains, on whatever kind of rack.
 pub trait Chains {
     /// The shortest time for which slots of a store may rest whose clients use what they know for so long.
-    fn least_rest(&self, lease: Nanos) -> Nanos;
+    fn least_quarantine(&self, lease: Nanos) -> Nanos;
 
     /// Begins a store in memory that was allocated for it, in the incarnations of its homes that the setup names, whose bytes are known
     /// to be zero or not: what the homes' NICs call it is found out here.

@@ -39,6 +39,6 @@ pub(crate) use store::Pools;
 pub use store::{Home, Setup, Store};
 pub(crate) use switch::relay::Introduction;
 pub(crate) use times::decide_after;
-pub use times::least_rest;
+pub use times::least_quarantine;
 
 pub use fabric::Chains;

@@ -111,11 +111,12 @@ impl Server {
     /// A server of this store, with the number of its queue pairs.
     /// Where the switch steers, `decide_after` is longer than any request is in flight; otherwise it is zero.
     pub(crate) fn new(store: Arc<Store>, thread: u16, decide_after: Nanos) -> Self {
-        let Setup { rest, each, copies, .. } = &store.setup;
+        let Setup { quarantine, each, copies, .. } = &store.setup;
         let units = Setup::units(*each, store.setup.parts()).expect("it was looked at");
         // A store with copies is not steered, as none is over several memories.
         let decide_after = if *copies > 1 { Nanos::ZERO } else { decide_after };
-        let machine = Metadata::new(Config { units, rest: *rest, patience: TIMEOUT, decide_after });
+        let machine =
+            Metadata::new(Config { units, quarantine: *quarantine, patience: TIMEOUT, decide_after });
         let machine = machine.with_copies(*copies);
         let state = State {
             machine,

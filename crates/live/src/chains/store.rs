@@ -34,8 +34,8 @@ pub struct Home {
 pub struct Setup {
     /// How long a client's cursor counts.
     pub lease: Nanos,
-    /// How long slots rest.
-    pub rest: Nanos,
+    /// How long slots stay in quarantine.
+    pub quarantine: Nanos,
     /// Units in each home's memory.
     pub each: u32,
     /// Copies of each unit.
@@ -213,7 +213,7 @@ mod tests {
             incarnation: Incarnation(0),
         };
         let homes = Setup::home_nodes(parts, copies.into()).map(home).collect();
-        Setup { lease: Nanos(1), rest: Nanos(2), each, copies, homes }
+        Setup { lease: Nanos(1), quarantine: Nanos(2), each, copies, homes }
     }
 
     #[test]

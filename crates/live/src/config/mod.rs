@@ -54,8 +54,8 @@ pub struct Config {
     /// Keys of chains whose tails the switch holds, to send each append to the true one: the so many hottest, or all of them
     /// (`usize::MAX`), up to 100 thousand. None: it steers nothing.
     pub steering: Option<usize>,
-    /// It sends reads to the tail, too: those of entries that fit a packet. Slots of a store then rest for seconds longer
-    /// (`NodeHandle::least_rest`). Only where it steers.
+    /// It sends reads to the tail, too: those of entries that fit a packet. Slots of a store then stay in quarantine for seconds longer
+    /// (`NodeHandle::least_quarantine`). Only where it steers.
     pub steer_reads: bool,
     /// When the switch was restarted, metadata servers tell it the tails of the keys that are written to most. Only where it steers.
     pub preload: bool,
@@ -117,9 +117,9 @@ impl Config {
         usize::try_from(bytes.next_power_of_two()).expect("a ring fits memory")
     }
 
-    /// The shortest time for which slots of a store of chains rest on such a rack, whose clients use what they know for so long: `NodeHandle::least_rest`.
-    pub fn least_rest(&self, lease: Nanos) -> Nanos {
-        crate::chains::least_rest(lease, self.steers())
+    /// The shortest time for which slots of a store of chains stay in quarantine on such a rack, whose clients use what they know for so long: `NodeHandle::least_quarantine`.
+    pub fn least_quarantine(&self, lease: Nanos) -> Nanos {
+        crate::chains::least_quarantine(lease, self.steers())
     }
 
     /// How the switch steers. None: it forwards packets of chains as they are.

@@ -21,7 +21,7 @@ use super::rack::InlineRack;
 use crate::actor::{Allocated, Failure, ThreadContext};
 use crate::chains::{
     Chains, Connect, Fabric, Home, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup,
-    SteeringCounts, Store, What, client_id, decide_after, least_rest,
+    SteeringCounts, Store, What, client_id, decide_after, least_quarantine,
 };
 use crate::config::Steering;
 use crate::networked::verbs::chain_work::{Beginning, Ended, Nic, Ticket, Way, Work};
@@ -300,8 +300,8 @@ impl InlineRack {
 }
 
 impl Chains for InlineRack {
-    fn least_rest(&self, lease: Nanos) -> Nanos {
-        least_rest(lease, self.steering)
+    fn least_quarantine(&self, lease: Nanos) -> Nanos {
+        least_quarantine(lease, self.steering)
     }
 
     fn begin_chains(

@@ -76,7 +76,7 @@
 //! one may differ. The answer is one packet: of two, one could come from another entry. The client must know that it may get
 //! another entry of its key (`chain::client::Client::expect_steered_reads`), and that nothing tells it any more that the one it asked for is in
 //! use. A tail that the switch knows was in use not longer ago than `lifetime` and the time for which an acknowledgement may be under
-//! way; slots must rest for longer than that and a cursor's time together.
+//! way; slots must stay in quarantine for longer than that and a cursor's time together.
 //!
 //! # What is forgotten
 //! Tails are soft: [`Steering::forget`] costs the appends in flight nothing and later ones a walk. Records are not: an acknowledgement without its

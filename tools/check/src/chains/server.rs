@@ -76,7 +76,7 @@ impl<R: Rules> Server<R> {
     pub(super) fn new(rules: R, store: Store, thread: u16, epoch: SwitchEpoch, plan: &ChainPlan) -> Self {
         let config = Config {
             units: store.units,
-            rest: times::rest(plan),
+            quarantine: times::quarantine(plan),
             patience: TIMEOUT,
             decide_after: times::decide_after(plan),
         };

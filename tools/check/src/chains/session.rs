@@ -311,7 +311,7 @@ impl<R: Rules> Session<R> {
             }
             (_, Done::NoMemory) if running.tries < TRIES && !calm => {
                 running.tries += 1;
-                running.wait = Wait::Again(now + Nanos(times::rest(&rig.common.plan).0 / 8));
+                running.wait = Wait::Again(now + Nanos(times::quarantine(&rig.common.plan).0 / 8));
                 self.tell(rig, me);
                 return;
             }

@@ -34,8 +34,12 @@ impl Server {
         let region = Region { base: BASE, len: u64::from(UNITS) * UNIT, access: Access::ALL };
         let region = device.register(region).expect("a first region");
         let decide_after = if is_steered { bench.doubt() } else { Nanos::ZERO };
-        let config =
-            metadata::Config { units: UNITS - 2, rest: bench.rest, patience: bench.patience, decide_after };
+        let config = metadata::Config {
+            units: UNITS - 2,
+            quarantine: bench.rest,
+            patience: bench.patience,
+            decide_after,
+        };
         Self {
             device,
             region,

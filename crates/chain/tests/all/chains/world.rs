@@ -13,13 +13,13 @@ use wire::{Nanos, Rules};
 use crate::chains::memories::{Flight, Memories};
 use random::Dice;
 
-/// How long slots rest; cursors count for less.
-pub(crate) const REST: u64 = 400;
+/// How long slots stay in quarantine; cursors count for less.
+pub(crate) const QUARANTINE: u64 = 400;
 const LEASE: u64 = 300;
 const KEYS: u64 = 3;
 /// Operations that a client has in flight.
 const AT_A_TIME: usize = 2;
-/// Enough for a few versions of each key, and for what rests.
+/// Enough for a few versions of each key, and for what is in quarantine.
 pub(crate) const UNITS: u32 = 600;
 
 struct Running {
@@ -77,7 +77,7 @@ impl<R: Rules> World<R> {
     pub(crate) fn new(rules: R, seed: u64, clients: usize, copies: u8, memories: usize) -> Self {
         let config = metadata::Config {
             units: UNITS,
-            rest: Nanos(REST),
+            quarantine: Nanos(QUARANTINE),
             patience: Nanos(100),
             decide_after: Nanos::ZERO,
         };
@@ -323,10 +323,10 @@ impl<R: Rules> World<R> {
                 let of = self.random.below(self.memories.len() as u64) as usize;
                 self.lose(at, of, Outcome::Unknown);
             }
-            4 => self.clients[at].asleep = self.now + self.random.below(3 * REST),
+            4 => self.clients[at].asleep = self.now + self.random.below(3 * QUARANTINE),
             5..=7 => {
                 let of = self.random.below(self.memories.len() as u64) as usize;
-                self.clients[at].stalled[of] = self.now + self.random.below(2 * REST);
+                self.clients[at].stalled[of] = self.now + self.random.below(2 * QUARANTINE);
             }
             9 if self.random.below(8) == 0 => self.memory_dies(),
             8 => self.die(at),
@@ -392,7 +392,7 @@ impl<R: Rules> World<R> {
             self.die(at);
         }
         for _ in 0..2 {
-            self.now += 2 * REST;
+            self.now += 2 * QUARANTINE;
             for _ in 0..10_000 {
                 self.walk();
             }

@@ -18,8 +18,8 @@ use wire::chains::{EntryHead, Location, Word};
 use wire::{Nanos, Rules};
 
 const KEY: u64 = 5;
-/// How long slots rest.
-pub(crate) const REST: Nanos = Nanos(2000);
+/// How long slots stay in quarantine.
+pub(crate) const QUARANTINE: Nanos = Nanos(2000);
 
 /// What clients do, and what may befall them.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +126,12 @@ impl<R: Rules> State<R> {
     /// One version is there, and all clients know it and have slots.
     pub(crate) fn new(rules: R, scenario: &Scenario) -> Self {
         let config = client::Config { lease: Nanos(1000), slots: 4, cursors: 4 };
-        let units = metadata::Config { units: 64, rest: REST, patience: Nanos(1), decide_after: Nanos::ZERO };
+        let units = metadata::Config {
+            units: 64,
+            quarantine: QUARANTINE,
+            patience: Nanos(1),
+            decide_after: Nanos::ZERO,
+        };
         let worker = |_: &&[Request]| Worker {
             machine: Client::with_rules(rules, config).with_copies(scenario.copies),
             next: 0,

@@ -69,7 +69,7 @@ macro_rules! rows {
 rows! {
     CursorsExpire, "torn", No, false, "a reader that was held up takes the head of one entry and the value of the next one in its slot";
     IndeterminateAppendsAreSettled, "", Native, false, "an entry that was appended after all is written again, in the middle of a chain";
-    SlotsRest, "torn", No, false, "a slot is used anew while somebody reads it";
+    SlotsAreQuarantined, "torn", No, false, "a slot is used anew while somebody reads it";
     UsesBeginWithOne, "", Steered, false, "an append behind an entry whose WRITE is still in flight goes to memory that nobody has written to, and is overwritten";
     ChainsAreClosed, "", Native, false, "somebody appends to a chain that the metadata server has forgotten";
     TheDeadAreSwept, "", Native, false, "what a dead client was given is lost";

@@ -25,7 +25,7 @@ impl<R: Rules> Rig<R> {
     fn new(rules: R) -> Self {
         let config = metadata::Config {
             units: 20,
-            rest: Nanos(400),
+            quarantine: Nanos(400),
             patience: Nanos(100),
             decide_after: DECIDE_AFTER,
         };

@@ -25,7 +25,7 @@ use super::node::NetworkedNode;
 use crate::actor::{Allocated, Driver, Failure, ThreadContext};
 use crate::chains::{
     Ask, Chains, Fabric as _, Home, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup, Store,
-    What, decide_after, least_rest, setup_of,
+    What, decide_after, least_quarantine, setup_of,
 };
 use crate::config::Steering;
 use crate::memory::regions::Shape;
@@ -136,8 +136,8 @@ impl NetworkedNode {
 }
 
 impl Chains for NetworkedNode {
-    fn least_rest(&self, lease: Nanos) -> Nanos {
-        least_rest(lease, self.chains.steering)
+    fn least_quarantine(&self, lease: Nanos) -> Nanos {
+        least_quarantine(lease, self.chains.steering)
     }
 
     fn begin_chains(

@@ -5,7 +5,7 @@ use check::history::Operation;
 use wire::{Nanos, Rules};
 
 use super::faults::Faults;
-use super::{DECIDE_AFTER, Event, REST, World};
+use super::{DECIDE_AFTER, Event, QUARANTINE, World};
 
 impl<R: Rules> World<R> {
     pub(super) fn mishap(&mut self) {
@@ -48,7 +48,7 @@ impl<R: Rules> World<R> {
         } else if is(deaths) {
             self.die(at);
         } else if is(sleeps) {
-            self.workers[at].asleep = self.now + self.random.below(2 * REST);
+            self.workers[at].asleep = self.now + self.random.below(2 * QUARANTINE);
         } else if is(keys) {
             let key = self.random.below(self.keys);
             if self.switch.holds(key) { self.switch.evict(key) } else { _ = self.switch.admit(key) }
@@ -80,7 +80,7 @@ impl<R: Rules> World<R> {
         for at in 0..self.workers.len() {
             self.die(at);
         }
-        let until = self.now + 4 * (REST + DECIDE_AFTER);
+        let until = self.now + 4 * (QUARANTINE + DECIDE_AFTER);
         while self.now < until && self.step() {}
         let (made, free) = self.metadata.memory();
         // The tail with the largest value has eight units.

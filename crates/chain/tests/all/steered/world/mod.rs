@@ -27,7 +27,7 @@ const BUFFER: u64 = 1024;
 const AT_A_TIME: usize = 2;
 pub(crate) const LEASE: u64 = 3_000;
 /// Longer than cursors count, tails are known, and requests are in flight.
-pub(crate) const REST: u64 = LEASE + LIFETIME + DECIDE_AFTER + 1_000;
+pub(crate) const QUARANTINE: u64 = LEASE + LIFETIME + DECIDE_AFTER + 1_000;
 /// How long the switch takes for true what it knows.
 const LIFETIME: u64 = 8_000;
 /// Longer than any request is in flight: that is checked.
@@ -147,10 +147,10 @@ impl<R: Rules> World<R> {
             binding: how.binding,
             ..chains::Config::default()
         };
-        let rest = Nanos(REST);
+        let quarantine = Nanos(QUARANTINE);
         let config_of_metadata = metadata::Config {
             units: UNITS,
-            rest,
+            quarantine,
             patience: Nanos(1_000),
             decide_after: Nanos(DECIDE_AFTER),
         };
@@ -216,7 +216,7 @@ impl<R: Rules> World<R> {
             machine = machine.swapping_at_once();
         }
         if self.random.below(2) == 0 {
-            machine.expect_steered_appends(Nanos(REST * 8));
+            machine.expect_steered_appends(Nanos(QUARANTINE * 8));
         }
         if self.switch.config().reads > 0 {
             machine.expect_steered_reads();
