@@ -61,7 +61,7 @@ pub struct Config {
     /// How long a slot stays in quarantine: longer than any cursor counts.
     pub quarantine: Nanos,
     /// How long an append without its predecessor may wait, until the chain is walked.
-    pub patience: Nanos,
+    pub timeout: Nanos,
     /// Where a switch steers: longer than any request is in flight. An entry may stand behind another one that is not in a chain
     /// yet, and comes into it with that. Zero without such a switch.
     pub decide_after: Nanos,
@@ -233,8 +233,8 @@ impl<R: Rules> Metadata<R> {
     /// Does what is due.
     pub fn on_deadline(&mut self, now: Nanos, out: &mut Vec<Effect>) {
         self.slots.wake(now);
-        let patience = self.config.patience;
-        let due = |(key, since): (&u64, &Nanos)| (now.saturating_sub(*since) >= patience).then_some(*key);
+        let timeout = self.config.timeout;
+        let due = |(key, since): (&u64, &Nanos)| (now.saturating_sub(*since) >= timeout).then_some(*key);
         let due: Vec<u64> = self.waiting.iter().filter_map(due).collect();
         for key in due {
             self.waiting.remove(&key);
@@ -250,7 +250,7 @@ impl<R: Rules> Metadata<R> {
 
     /// When something is due.
     pub fn next_deadline(&self) -> Nanos {
-        let waiting = self.waiting.values().min().map(|since| *since + self.config.patience);
+        let waiting = self.waiting.values().min().map(|since| *since + self.config.timeout);
         let undecided = self.undecided.front().map_or(Nanos::MAX, |(until, _)| *until);
         self.slots.next_waking().min(waiting.unwrap_or(Nanos::MAX)).min(undecided)
     }

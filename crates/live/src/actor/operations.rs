@@ -42,7 +42,7 @@ pub(crate) trait Driver {
     fn run_due(&self, node: NodeId, context: &mut ThreadContext, now: Nanos);
 
     /// Spends a moment of a wait: does what is to be done, or gives the core away.
-    fn pause(&self, node: NodeId, context: &mut ThreadContext, patience: &mut SpinThenPark);
+    fn pause(&self, node: NodeId, context: &mut ThreadContext, spin_then_park: &mut SpinThenPark);
 
     /// A wait of this thread is about to begin.
     fn begin_wait(&self) -> SpinThenPark;
@@ -125,7 +125,7 @@ impl<C: Driver + Send + Sync> Operations for C {
         ask: Ask,
     ) -> Result<(Started, Outcome), Failure> {
         loop {
-            let (now, mut patience) = begin(self, node, context)?;
+            let (now, mut spin_then_park) = begin(self, node, context)?;
             let mut machines = self.actor(node).enter();
             let (at, store, out) = (machines.at(now, context), &mut self.store(node), &mut context.effects);
             let machine = &mut machines.node;
@@ -144,14 +144,14 @@ impl<C: Driver + Send + Sync> Operations for C {
             self.deliver(node, machines, context);
             let outcome = match started {
                 Started::Slot(_) | Started::Join(_) => {
-                    await_outcome(self, node, context, &mut patience, Nanos::MAX)
+                    await_outcome(self, node, context, &mut spin_then_park, Nanos::MAX)
                 }
                 Started::Pinned(frame) => Ok(Some(Outcome::Pinned(frame))),
                 Started::Retry => Ok(Some(Outcome::Retry)),
                 // Slots that locks have are not worth waiting for.
                 Started::Full if matches!(ask, Ask::Lock { .. }) => Err(Failure::NoSlot),
                 Started::Full => {
-                    self.pause(node, context, &mut patience);
+                    self.pause(node, context, &mut spin_then_park);
                     Ok(None)
                 }
             };
@@ -171,7 +171,7 @@ impl<C: Driver + Send + Sync> Operations for C {
         context: &mut ThreadContext,
         ask: AskLocks,
     ) -> Result<Outcome, Failure> {
-        let (now, mut patience) = begin(self, node, context)?;
+        let (now, mut spin_then_park) = begin(self, node, context)?;
         let mut machines = self.actor(node).enter();
         let at = machines.at(now, context);
         let ticket = machines.locks.ticket_for(Arc::clone(&context.waker));
@@ -196,7 +196,7 @@ impl<C: Driver + Send + Sync> Operations for C {
             }
         };
         self.deliver(node, machines, context);
-        let mut outcome = await_outcome(self, node, context, &mut patience, until);
+        let mut outcome = await_outcome(self, node, context, &mut spin_then_park, until);
         if let Ok(None) = outcome {
             let mut machines = self.actor(node).enter();
             let at = machines.at(self.now(), context);
@@ -211,7 +211,7 @@ impl<C: Driver + Send + Sync> Operations for C {
                 Ok(Some(Outcome::Failed(Refusal::Locked)))
             } else {
                 // It was told so a moment ago.
-                await_outcome(self, node, context, &mut patience, Nanos::MAX)
+                await_outcome(self, node, context, &mut spin_then_park, Nanos::MAX)
             };
         }
         self.end_wait(context);
@@ -255,7 +255,7 @@ fn await_outcome<C: Driver>(
     driver: &C,
     node: NodeId,
     context: &mut ThreadContext,
-    patience: &mut SpinThenPark,
+    spin_then_park: &mut SpinThenPark,
     until: Nanos,
 ) -> Result<Option<Outcome>, Failure> {
     loop {
@@ -269,6 +269,6 @@ fn await_outcome<C: Driver>(
         if until < Nanos::MAX && driver.now() >= until {
             return Ok(None);
         }
-        driver.pause(node, context, patience);
+        driver.pause(node, context, spin_then_park);
     }
 }

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_to_the_longest_and_end_when_patience_does() {
+    fn pauses_grow_to_the_longest_and_end_with_the_timeout() {
         let began = Nanos(7_000_000_000);
         let (mut pauses, mut now, mut took) = (Pauses::new(began), began, Vec::new());
         while let Some(until) = pauses.after(now) {

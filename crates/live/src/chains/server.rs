@@ -116,7 +116,7 @@ impl Server {
         // A store with copies is not steered, as none is over several memories.
         let decide_after = if *copies > 1 { Nanos::ZERO } else { decide_after };
         let machine =
-            Metadata::new(Config { units, quarantine: *quarantine, patience: TIMEOUT, decide_after });
+            Metadata::new(Config { units, quarantine: *quarantine, timeout: TIMEOUT, decide_after });
         let machine = machine.with_copies(*copies);
         let state = State {
             machine,

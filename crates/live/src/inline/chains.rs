@@ -148,7 +148,7 @@ impl OneNode<'_> {
     }
 
     fn await_one(&self, context: &mut ThreadContext, ticket: &Ticket) -> Ended {
-        let mut patience = SpinThenPark::with_spins();
+        let mut spin_then_park = SpinThenPark::with_spins();
         let memory = ticket.asks().unwrap_or(self.node);
         loop {
             let delivered = self.deliver(context, [memory, self.node]);
@@ -156,15 +156,15 @@ impl OneNode<'_> {
                 return ended;
             }
             if delivered {
-                patience.again();
+                spin_then_park.again();
                 continue;
             }
             let clock = || self.rack.now();
-            let now = patience.now(clock);
-            match patience.step(now, Nanos::MAX, &self.rack.oversubscription) {
+            let now = spin_then_park.now(clock);
+            match spin_then_park.step(now, Nanos::MAX, &self.rack.oversubscription) {
                 Step::Spin => std::hint::spin_loop(),
                 // Another thread has it, and delivers nothing for this one: so nobody sleeps for long.
-                Step::Yield => patience.give_way(now, &self.rack.oversubscription, clock),
+                Step::Yield => spin_then_park.give_way(now, &self.rack.oversubscription, clock),
                 Step::Sleep(_) => std::thread::sleep(std::time::Duration::from_micros(50)),
             }
         }

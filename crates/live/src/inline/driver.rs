@@ -81,13 +81,13 @@ impl Driver for InlineRack {
         }
     }
 
-    fn pause(&self, node: NodeId, context: &mut ThreadContext, patience: &mut SpinThenPark) {
+    fn pause(&self, node: NodeId, context: &mut ThreadContext, spin_then_park: &mut SpinThenPark) {
         let clock = || InlineRack::now(self);
-        let now = patience.now(clock);
+        let now = spin_then_park.now(clock);
         self.run_due(node, context, now);
-        match patience.step(now, self.nodes[node.index()].deadline(), &self.oversubscription) {
+        match spin_then_park.step(now, self.nodes[node.index()].deadline(), &self.oversubscription) {
             Step::Spin => std::hint::spin_loop(),
-            Step::Yield => patience.give_way(now, &self.oversubscription, clock),
+            Step::Yield => spin_then_park.give_way(now, &self.oversubscription, clock),
             Step::Sleep(most) => context.waker.sleeper.sleep(most),
         }
     }

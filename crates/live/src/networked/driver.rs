@@ -103,16 +103,16 @@ impl Driver for NetworkedNode {
         }
     }
 
-    fn pause(&self, node: NodeId, context: &mut ThreadContext, patience: &mut SpinThenPark) {
+    fn pause(&self, node: NodeId, context: &mut ThreadContext, spin_then_park: &mut SpinThenPark) {
         let clock = || NetworkedNode::now(self);
-        let now = patience.now(clock);
+        let now = spin_then_park.now(clock);
         self.run_due(node, context, now);
         if self.poll(context, now) > 0 {
-            return patience.again();
+            return spin_then_park.again();
         }
-        match patience.step(now, self.deadline(), &self.oversubscription) {
+        match spin_then_park.step(now, self.deadline(), &self.oversubscription) {
             Step::Spin => std::hint::spin_loop(),
-            Step::Yield => patience.give_way(now, &self.oversubscription, clock),
+            Step::Yield => spin_then_park.give_way(now, &self.oversubscription, clock),
             Step::Sleep(most) => match self.blocking.try_lock() {
                 Ok(_blocking) => {
                     context.waker.block_in(&self.transport, most);

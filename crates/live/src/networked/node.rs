@@ -43,7 +43,7 @@ pub struct NodeSetup {
     /// A random number that names this incarnation of the node.
     pub session: Session,
     /// How long joining may take, until the switch has been heard.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// Why a node could not join.
@@ -91,7 +91,7 @@ impl NetworkedNode {
     /// Joins the rack: waits until the coordinator has begun an epoch with this node in it.
     ///
     /// # Errors
-    /// If that does not happen within the patience given, or cannot happen.
+    /// If that does not happen before the timeout, or cannot happen.
     ///
     /// # Panics
     /// If the system gives no thread.
@@ -108,7 +108,7 @@ impl NetworkedNode {
             },
             Nanos::ZERO,
         );
-        let view = await_view(&mut member, &*transport, started, setup.patience)?;
+        let view = await_view(&mut member, &*transport, started, setup.timeout)?;
         let incarnation = view.incarnations[setup.id.index()].expect("a member is alive in its first view");
         let mut config = setup.rack.node(setup.id);
         config.incarnation = incarnation;
@@ -194,13 +194,13 @@ impl NetworkedNode {
 
     /// Leaves the rack in order: sends home what only this node has cached, tells the coordinator, and stops serving.
     /// Operations fail from now on. Blocks whose home this node is are gone for the others. Takes no longer than
-    /// `patience`; true if everything has arrived by then.
-    pub fn leave(&self, patience: Duration) -> bool {
+    /// `timeout`; true if everything has arrived by then.
+    pub fn leave(&self, timeout: Duration) -> bool {
         self.leaving.store(true, Ordering::Release);
         let mut context = ThreadContext::new(self.now().0);
         let began = Instant::now();
         let mut left = 1;
-        while left > 0 && began.elapsed() < patience && !self.lease.is_fenced() {
+        while left > 0 && began.elapsed() < timeout && !self.lease.is_fenced() {
             let now = self.now();
             let mut machines = self.actor.enter();
             let at = machines.at(now, &mut context);
@@ -404,13 +404,13 @@ fn await_view(
     member: &mut Member,
     transport: &dyn Transport,
     started: Instant,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<View, JoinError> {
     let handshakes = transport.handshakes();
     let refusal = || handshakes.as_ref()?.refusal(PlaceId::SWITCH).filter(|one| one.reason.is_final());
     // Of an earlier attempt to join, with the same transport.
     let former = refusal();
-    while started.elapsed() < patience {
+    while started.elapsed() < timeout {
         if let Some(refusal) = refusal().filter(|one| former.as_ref() != Some(one)) {
             return Err(JoinError::Refused(refusal));
         }

@@ -128,12 +128,12 @@ impl NetworkedSwitch {
     pub fn run(&mut self, stop: &AtomicBool) {
         self.scheduling.ask().expect("was permitted a moment ago");
         let transport = Arc::clone(&self.transport);
-        let mut patience = SpinThenPark::without_spins();
+        let mut spin_then_park = SpinThenPark::without_spins();
         transport.attend();
         while !stop.load(Ordering::Acquire) {
             let started = self.started;
             let clock = || now_since(started);
-            let now = patience.now(clock);
+            let now = spin_then_park.now(clock);
             if self.coordinator.next_deadline() <= now {
                 let mut effects = Vec::new();
                 self.coordinator.on_deadline(now, &mut effects);
@@ -148,15 +148,15 @@ impl NetworkedSwitch {
             match self.poll(&*transport, now) {
                 0 => {}
                 messages => {
-                    patience.again();
+                    spin_then_park.again();
                     if !is_all(messages) {
                         continue;
                     }
                 }
             }
-            match patience.step(now, Nanos::MAX, &self.oversubscription) {
+            match spin_then_park.step(now, Nanos::MAX, &self.oversubscription) {
                 Step::Spin => std::hint::spin_loop(),
-                Step::Yield => patience.give_way(now, &self.oversubscription, clock),
+                Step::Yield => spin_then_park.give_way(now, &self.oversubscription, clock),
                 Step::Sleep(_) => {
                     let due = self.coordinator.next_deadline().saturating_sub(now_since(self.started));
                     transport.block(due.min(LONGEST_SLEEP));

@@ -145,7 +145,7 @@ fn join(id: NodeId, transport: Arc<dyn Transport>) -> Arc<NetworkedNode> {
         timing: timing(),
         scheduling: Scheduling::Fair,
         session: Session(7 + u64::from(id.0)),
-        patience: TIMEOUT,
+        timeout: TIMEOUT,
     };
     NetworkedNode::join(&setup, transport).expect("the switch is there")
 }

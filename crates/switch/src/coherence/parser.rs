@@ -53,7 +53,7 @@ fn unlock_again<R: Rules>(rules: R, packet: &Packet, score: u64, config: &Config
     if score & score::COUNT == 0 || config.queue && packet.repeated {
         return Pass::Reset;
     }
-    let alone = !packet.event.takes_read_lock(rules) || is_patient(packet) || score & score::REFUSED != 0;
+    let alone = !packet.event.takes_read_lock(rules) || joins_queue(packet) || score & score::REFUSED != 0;
     if config.queue && alone {
         return leave(packet);
     }
@@ -73,7 +73,7 @@ fn unlock_again<R: Rules>(rules: R, packet: &Packet, score: u64, config: &Config
 
 /// A READ-MISS that has met writers too often takes the lock as they do. Its requester says so in its request and in
 /// its unlock.
-fn is_patient(packet: &Packet) -> bool {
+fn joins_queue(packet: &Packet) -> bool {
     packet.event == Kind::ReadMiss && packet.provider
 }
 
@@ -114,7 +114,7 @@ pub(super) fn parse<R: Rules>(
             // If no way has the tag.
             phv.set(f.verdict, score::HOME);
             if config.queue {
-                let shares = kind.takes_read_lock(rules) && !is_patient(packet);
+                let shares = kind.takes_read_lock(rules) && !joins_queue(packet);
                 phv.set(f.lock_op, if shares { lock_op::TRY_READ } else { lock_op::TRY_WRITE });
                 phv.set(f.release, position_in_queue(packet.requester, packet.seq));
             }

@@ -136,7 +136,7 @@ fn locks(f: &Fields) -> Vec<(u64, Alu)> {
     ]
 }
 
-/// Readers share the lock, and wait in no queue; a patient one takes it as writers do.
+/// Readers share the lock, and wait in no queue; one that joins the queue takes it as writers do.
 fn locks_with_a_queue(f: &Fields) -> Vec<(u64, Alu)> {
     vec![
         (lock_op::TRY_READ, Alu::TryReadLock),

@@ -77,7 +77,7 @@ impl<R: Rules> Server<R> {
         let config = Config {
             units: store.units,
             quarantine: times::quarantine(plan),
-            patience: TIMEOUT,
+            timeout: TIMEOUT,
             decide_after: times::decide_after(plan),
         };
         Self {

@@ -37,7 +37,7 @@ impl Server {
         let config = metadata::Config {
             units: UNITS - 2,
             quarantine: bench.rest,
-            patience: bench.patience,
+            timeout: bench.patience,
             decide_after,
         };
         Self {

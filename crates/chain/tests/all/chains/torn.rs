@@ -83,12 +83,8 @@ impl<R: Rules> Two<R> {
 /// A client reads the head of the tail. Then another one appends, waits, and appends once more. Then the first one has the value
 /// behind that head, too: does it take both for one entry?
 pub(crate) fn is_torn<R: Rules>(rules: R, wait: Nanos) -> bool {
-    let config = metadata::Config {
-        units: 2,
-        quarantine: QUARANTINE,
-        patience: Nanos(100),
-        decide_after: Nanos::ZERO,
-    };
+    let config =
+        metadata::Config { units: 2, quarantine: QUARANTINE, timeout: Nanos(100), decide_after: Nanos::ZERO };
     let mut two = Two::<R> {
         now: Nanos(1),
         memory: BTreeMap::new(),

@@ -78,7 +78,7 @@ impl<R: Rules> World<R> {
         let config = metadata::Config {
             units: UNITS,
             quarantine: Nanos(QUARANTINE),
-            patience: Nanos(100),
+            timeout: Nanos(100),
             decide_after: Nanos::ZERO,
         };
         let mut world = Self {

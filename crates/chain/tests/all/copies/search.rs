@@ -129,7 +129,7 @@ impl<R: Rules> State<R> {
         let units = metadata::Config {
             units: 64,
             quarantine: QUARANTINE,
-            patience: Nanos(1),
+            timeout: Nanos(1),
             decide_after: Nanos::ZERO,
         };
         let worker = |_: &&[Request]| Worker {

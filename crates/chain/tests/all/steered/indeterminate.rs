@@ -26,7 +26,7 @@ impl<R: Rules> Rig<R> {
         let config = metadata::Config {
             units: 20,
             quarantine: Nanos(400),
-            patience: Nanos(100),
+            timeout: Nanos(100),
             decide_after: DECIDE_AFTER,
         };
         let client = || Client::with_rules(rules, client::Config { lease: Nanos(300), slots: 1, cursors: 4 });

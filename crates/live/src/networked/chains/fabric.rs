@@ -59,7 +59,7 @@ impl Fabric for NetworkedNode {
 
     fn introduce(&self, context: &mut ThreadContext, said: Introduction) -> Result<(), Failure> {
         let number = said.number();
-        let mut patience = self.begin_wait();
+        let mut spin_then_park = self.begin_wait();
         let mut again = Nanos::ZERO;
         let heard = loop {
             // A switch of a later epoch does not listen.
@@ -78,7 +78,7 @@ impl Fabric for NetworkedNode {
                 self.transport.send(PlaceId::SWITCH, Body::Control(&said.encode()), &mut context.outgoing);
                 self.flush(context);
             }
-            self.pause(self.id(), context, &mut patience);
+            self.pause(self.id(), context, &mut spin_then_park);
         };
         self.end_wait(context);
         heard
@@ -102,9 +102,9 @@ impl Fabric for NetworkedNode {
 
     fn execute(&self, context: &mut ThreadContext, work: Work) -> Result<Ended, Failure> {
         // This thread receives from now on: nobody is woken for the answer.
-        let patience = self.begin_wait();
+        let spin_then_park = self.begin_wait();
         let ticket = self.post(context, work);
-        self.await_ticket(context, &ticket, patience)
+        self.await_ticket(context, &ticket, spin_then_park)
     }
 
     fn execute_after(&self, context: &mut ThreadContext, first: Work, then: Work) -> Result<Ended, Failure> {
@@ -158,8 +158,8 @@ impl Fabric for NetworkedNode {
     }
 
     fn pass_time(&self, context: &mut ThreadContext) {
-        let mut patience = self.begin_wait();
-        self.pause(self.id(), context, &mut patience);
+        let mut spin_then_park = self.begin_wait();
+        self.pause(self.id(), context, &mut spin_then_park);
         self.end_wait(context);
         std::thread::yield_now();
     }

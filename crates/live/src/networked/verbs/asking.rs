@@ -293,11 +293,11 @@ impl NetworkedNode {
 
     /// Waits until a batch has ended: [`Ticket::answer`] says how.
     pub fn await_batch(&self, context: &mut ThreadContext, ticket: &Ticket) {
-        let mut patience = self.begin_wait();
+        let mut spin_then_park = self.begin_wait();
         ticket.wake(context.waker_of_this_thread());
         // While the node leaves in order, what was sent is still answered.
         while !ticket.is_over() && !self.lease().is_fenced() {
-            self.pause(self.id(), context, &mut patience);
+            self.pause(self.id(), context, &mut spin_then_park);
         }
         self.end_wait(context);
     }
@@ -339,8 +339,8 @@ impl NetworkedNode {
             match reply {
                 // Whoever is inside is about done, or waits for a core.
                 Reply::Refused(Refusal::Locked) => {
-                    let mut patience = self.begin_wait();
-                    self.pause(self.id(), context, &mut patience);
+                    let mut spin_then_park = self.begin_wait();
+                    self.pause(self.id(), context, &mut spin_then_park);
                     self.end_wait(context);
                 }
                 Reply::Refused(why) => return Err(why.into()),
@@ -360,7 +360,7 @@ impl NetworkedNode {
             return Err(Failure::Fenced);
         }
         let ticket = Arc::<Ticket>::default();
-        let patience = self.begin_wait();
+        let spin_then_park = self.begin_wait();
         self.with_nic(context, |nic, now, way| {
             if !nic.reaches(home, incarnation) {
                 return ticket.end(Ended::Failed(Refusal::NodeDown.into()));
@@ -371,7 +371,7 @@ impl NetworkedNode {
             nic.post(now, Work::new(home, What::Send, None, words.into(), len), way);
         });
         self.flush(context);
-        match self.await_ticket(context, &ticket, patience)? {
+        match self.await_ticket(context, &ticket, spin_then_park)? {
             Ended::Reply(reply) => Ok(reply),
             other => panic!("a call ended with {other:?}"),
         }
@@ -390,10 +390,10 @@ impl NetworkedNode {
         }
         let ticket = Arc::<Ticket>::default();
         let work = Work::new(home.node, what, Some(Arc::clone(&ticket)), words_of(bytes), bytes.len());
-        let patience = self.begin_wait();
+        let spin_then_park = self.begin_wait();
         self.with_nic(context, |nic, now, way| nic.post(now, work.in_incarnation(home.incarnation), way));
         self.flush(context);
-        self.await_ticket(context, &ticket, patience)
+        self.await_ticket(context, &ticket, spin_then_park)
     }
 
     /// Waits for how work has ended. The wait began before the work was posted.
@@ -401,7 +401,7 @@ impl NetworkedNode {
         &self,
         context: &mut ThreadContext,
         ticket: &Ticket,
-        mut patience: crate::waiting::SpinThenPark,
+        mut spin_then_park: crate::waiting::SpinThenPark,
     ) -> Result<Ended, Failure> {
         ticket.wake(context.waker_of_this_thread());
         let ended = loop {
@@ -411,7 +411,7 @@ impl NetworkedNode {
             if self.is_fenced() || self.stop.load(std::sync::atomic::Ordering::Acquire) {
                 break Ended::Failed(Failure::Fenced);
             }
-            self.pause(self.id(), context, &mut patience);
+            self.pause(self.id(), context, &mut spin_then_park);
         };
         self.end_wait(context);
         match ended {

@@ -178,7 +178,7 @@ fn what_makes_no_sense_is_refused_and_counted() {
 fn a_requester_that_is_gone_frees_its_transfer() {
     let mut engine = engine(Mode::Speculative);
     engine.on_register(Nanos(5), ATTEMPT, OBJECT).unwrap();
-    let due = Nanos(5) + Config::PAPER.patience;
+    let due = Nanos(5) + Config::PAPER.timeout;
     assert_eq!(engine.deadline(), Some(due));
     let mut out = Vec::new();
     engine.on_deadline(Nanos(due.0 - 1), &mut out);

@@ -42,7 +42,7 @@ impl Requesters {
         };
         let request = Packet {
             // Of a request to the switch: it may wait in the queue.
-            provider: kind == Kind::ReadMiss && wait_queue::is_patient(cx.config, &it.work),
+            provider: kind == Kind::ReadMiss && wait_queue::joins_queue(cx.config, &it.work),
             epoch: cx.config.switch_epoch,
             incarnation: cx.config.incarnation,
             arg,

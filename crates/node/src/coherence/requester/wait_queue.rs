@@ -57,7 +57,7 @@ pub(super) enum QueuePosition {
 
 /// True if the slot's next READ-MISS is to wait behind a writer: it was refused [`Config::refusals_before_queue`] times, or so many
 /// times more since it did. Only every so often, because whoever waits in the queue is refused by readers.
-pub(super) fn is_patient(config: &Config, work: &Work) -> bool {
+pub(super) fn joins_queue(config: &Config, work: &Work) -> bool {
     let Work::Fetch(fetch) = work else { return false };
     config.queue && fetch.refusals % (config.refusals_before_queue + 1) == config.refusals_before_queue
 }

@@ -151,7 +151,7 @@ impl<R: Rules> World<R> {
         let config_of_metadata = metadata::Config {
             units: UNITS,
             quarantine,
-            patience: Nanos(1_000),
+            timeout: Nanos(1_000),
             decide_after: Nanos(DECIDE_AFTER),
         };
         let lens = (0..clients + 2).map(|at| match at {
