@@ -148,7 +148,7 @@ impl NetworkedNode {
 
     /// When something is due in this process.
     pub(super) fn deadline(&self) -> Nanos {
-        self.actor.deadline().min(self.one_sided.deadline())
+        self.actor.deadline().min(self.verbs.deadline())
     }
 
     /// Lets everything go that is to be sent.
@@ -175,7 +175,9 @@ impl NetworkedNode {
         let messages = self.transport.receive(&mut |from, body| match body {
             Body::Control(bytes) if from == PlaceId::SWITCH => control.push(bytes.to_vec()),
             Body::Control(bytes) => self.on_control_of(context, from, bytes),
-            Body::OneSided(packet, len, contents) => self.on_one_sided(context, from, packet, len, contents),
+            Body::OneSided(packet, len, contents) => {
+                self.on_verb_packet(context, from, packet, len, contents)
+            }
             Body::Packet(packet, contents) => {
                 let machines = machines.get_or_insert_with(|| self.actor.enter());
                 self.handle(machines, context, now, packet, contents);

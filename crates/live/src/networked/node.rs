@@ -16,7 +16,7 @@ use super::chains::ChainSide;
 use super::lease::Lease;
 use super::log::NodeLog;
 use super::report::NodeReport;
-use super::verbs::OneSided;
+use super::verbs::Verbs;
 use crate::actor::{Actor, Driver, NodeMachines, ThreadContext};
 use crate::config::Config;
 use crate::memory::{NodeMemory, StoreOf};
@@ -63,7 +63,7 @@ pub struct NetworkedNode {
     pub(super) memory: NodeMemory,
     pub(super) actor: Actor<NodeMachines>,
     pub(super) transport: Arc<dyn Transport>,
-    pub(super) one_sided: OneSided,
+    pub(super) verbs: Verbs,
     pub(super) chains: ChainSide,
     /// This node, for threads that it begins.
     pub(super) this: Weak<Self>,
@@ -120,7 +120,7 @@ impl NetworkedNode {
         let node = Arc::new_cyclic(|this| Self {
             this: this.clone(),
             chains: ChainSide::new(setup.rack.steers(), setup.timing.timeout),
-            one_sided: OneSided::new(setup.id, setup.rack.nodes, room, RETRANSMISSION_FLOOR),
+            verbs: Verbs::new(setup.id, setup.rack.nodes, room, RETRANSMISSION_FLOOR),
             incarnation,
             id: setup.id,
             memory: setup.rack.memory(),
@@ -163,7 +163,7 @@ impl NetworkedNode {
 
     /// True if this peer is alive, as far as this node knows.
     pub fn is_alive(&self, peer: NodeId) -> bool {
-        self.one_sided.incarnation_of(peer).is_some()
+        self.verbs.incarnation_of(peer).is_some()
     }
 
     /// The node's memory, for hits.

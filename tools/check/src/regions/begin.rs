@@ -10,7 +10,7 @@ use wire::{Discipline, GlobalAddr, NodeId, Rules};
 use super::nic::{Message, Payload, What, Work};
 use super::threads::{Change, Doing, Known, Use};
 use super::truth::{DATA, read};
-use super::world::OneSided;
+use super::world::Regions;
 use crate::coherence::Blocks;
 use crate::rack::Bench;
 
@@ -27,7 +27,7 @@ fn shape_of(discipline: Discipline) -> Shape {
     }
 }
 
-impl<R: Rules> OneSided<R> {
+impl<R: Rules> Regions<R> {
     /// A thread takes its next step; false if all of them wait.
     pub(crate) fn take_turn<M: Copy + From<Message> + From<BlockMessage>>(
         &mut self,

@@ -7,10 +7,10 @@ use wire::{GlobalAddr, Rules};
 use super::begin::does_change;
 use super::nic::Work;
 use super::threads::Doing;
-use super::world::OneSided;
+use super::world::Regions;
 use crate::rack::Bench;
 
-impl<R: Rules> OneSided<R> {
+impl<R: Rules> Regions<R> {
     pub(super) fn work_ends<M: Copy>(
         &mut self,
         bench: &mut Bench<M>,

@@ -15,7 +15,7 @@ use wire::chain_pair::ChainPair;
 use wire::roce::{Key, Packet, Psn, QpNumber};
 use wire::{Incarnation, Nanos, NodeId, Rules};
 
-use super::OneSidedPlan;
+use super::RegionsPlan;
 use super::chained::{self, Chained, Posted};
 use super::memory::{During, Named};
 use crate::coherence::PlainStore;
@@ -163,7 +163,7 @@ const fn address_of(work: u64) -> u64 {
 }
 
 impl<R: Rules> Nic<R> {
-    pub(super) fn new(rules: R, me: NodeId, nodes: usize, plan: &OneSidedPlan) -> Self {
+    pub(super) fn new(rules: R, me: NodeId, nodes: usize, plan: &RegionsPlan) -> Self {
         let mut device = Device::with_rules(rules, 1 << 20);
         let mut names = |access| {
             device.register(Region { base: 0, len: 1 << 62, access }).expect("the first regions of a device")

@@ -6,11 +6,11 @@ use wire::{Copyset, GlobalAddr, NodeId, Rules};
 
 use super::threads::Doing;
 use super::truth::{DATA, read};
-use super::world::OneSided;
+use super::world::Regions;
 use crate::coherence::Blocks;
 use crate::rack::Bench;
 
-impl<R: Rules> OneSided<R> {
+impl<R: Rules> Regions<R> {
     pub(crate) fn is_quiet<M: Copy>(&self, bench: &Bench<M>) -> bool {
         self.threads.iter().all(|thread| matches!(thread, Doing::Idle))
             && self.asked.iter().all(VecDeque::is_empty)

@@ -3,7 +3,7 @@
 use wire::{NodeId, Rules};
 
 use super::nic::Nic;
-use super::world::OneSided;
+use super::world::Regions;
 use crate::rack::Sum;
 
 /// What words and objects went through in a run.
@@ -69,7 +69,7 @@ impl Sum for Seen {
     }
 }
 
-impl<R: Rules> OneSided<R> {
+impl<R: Rules> Regions<R> {
     /// A node's device is about to be gone.
     pub(super) fn count(&mut self, node: NodeId) {
         self.seen.count(&self.nics[node.index()]);

@@ -30,7 +30,7 @@ impl Fabric for NetworkedNode {
     }
 
     fn incarnation_of(&self, node: NodeId) -> Option<Incarnation> {
-        if node == self.id() { Some(self.incarnation) } else { self.one_sided.incarnation_of(node) }
+        if node == self.id() { Some(self.incarnation) } else { self.verbs.incarnation_of(node) }
     }
 
     fn connect(&self, context: &mut ThreadContext, memory: NodeId, connect: Connect) -> Result<(), Failure> {

@@ -69,11 +69,11 @@ impl NetworkedNode {
             Ask::Connect(Connect { thread, to_memory, to_client, outstanding }) => {
                 let pair = ChainPair { owner: self.id(), peer: from, end: End::Memory, thread };
                 let beginning = Beginning { to_owner: to_memory, to_peer: to_client, outstanding };
-                let begun = self.one_sided.enter().connect_chain(pair, incarnation, beginning);
+                let begun = self.verbs.enter().connect_chain(pair, incarnation, beginning);
                 if begun { Ok(Reply::Done(0, 0, 0)) } else { Err(Refusal::NodeDown) }
             }
             Ask::Fence { node, incarnation } => {
-                self.one_sided.enter().end_chains_of(node, incarnation);
+                self.verbs.enter().end_chains_of(node, incarnation);
                 Ok(Reply::Done(0, 0, 0))
             }
             Ask::End { store } => {

@@ -145,7 +145,7 @@ impl NetworkedNode {
         if self.is_fenced() {
             return Err(Failure::Fenced);
         }
-        self.one_sided.incarnation_of(home).ok_or(Failure::Refused(Refusal::NodeDown))
+        self.verbs.incarnation_of(home).ok_or(Failure::Refused(Refusal::NodeDown))
     }
 
     fn opened(&self, addr: GlobalAddr, incarnation: Incarnation, reply: &Reply) -> Result<Opened, Failure> {
@@ -288,7 +288,7 @@ impl NetworkedNode {
 
     /// Bytes that a batch may have, and its answer: each is one packet.
     pub fn batch_bytes(&self) -> usize {
-        self.one_sided.packet_bytes
+        self.verbs.packet_bytes
     }
 
     /// Waits until a batch has ended: [`Ticket::answer`] says how.
@@ -330,8 +330,7 @@ impl NetworkedNode {
     ) -> Result<Reply, Failure> {
         loop {
             let reply = if home == self.id() {
-                let _serving =
-                    self.one_sided.serving.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let _serving = self.verbs.serving.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 self.serve(call, bytes)
             } else {
                 self.ask_once(context, (home, incarnation), call, bytes)?
