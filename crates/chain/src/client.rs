@@ -79,7 +79,7 @@ pub enum Effect {
 /// How a client works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// How long a cursor counts: less than slots rest, by more than clocks can differ meanwhile.
+    /// How long a cursor counts: less than slots stay in quarantine, by more than clocks can differ meanwhile.
     pub lease: Nanos,
     /// Slots that are asked for at a time.
     pub slots: u32,
@@ -127,7 +127,7 @@ struct Writes {
     in_flight: u8,
     written: u8,
     /// What became of one of them is not known.
-    in_doubt: bool,
+    indeterminate: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -226,7 +226,7 @@ impl<R: Rules> Client<R> {
 
     /// From now on, an append goes behind what was known no longer than so long ago: a switch sends it to the tail, and if it does not, the
     /// memory compares the number of the entry's use, and finds another one where the slot was used anew. So it is only to be
-    /// shorter than it takes to use a slot 256 times, with a rest each. (Without such a switch an old cursor leads to a long walk.)
+    /// shorter than it takes to use a slot 256 times, with a quarantine each. (Without such a switch an old cursor leads to a long walk.)
     pub fn expect_steered_appends(&mut self, known: Nanos) {
         self.appends = known.max(self.config.lease);
     }
@@ -326,7 +326,7 @@ impl<R: Rules> Client<R> {
         let writes = Writes {
             in_flight: writes.in_flight - 1,
             written: writes.written + u8::from(outcome == Outcome::Written),
-            in_doubt: writes.in_doubt || outcome == Outcome::Unknown,
+            indeterminate: writes.indeterminate || outcome == Outcome::Unknown,
         };
         let rules = self.rules;
         let op = self.op(id);
@@ -335,7 +335,8 @@ impl<R: Rules> Client<R> {
             return;
         }
         // Otherwise the slot is still ours: nobody else knows of it, and a WRITE that was not executed never will be.
-        op.is_written = writes.written > 0 && !(writes.in_doubt && rules.holds(Rule::AllCopiesAreWritten));
+        op.is_written =
+            writes.written > 0 && !(writes.indeterminate && rules.holds(Rule::AllCopiesAreWritten));
         if op.is_written { self.go_on(now, id, out) } else { self.end(id, Done::Failed, out) }
     }
 
@@ -474,7 +475,7 @@ impl<R: Rules> Client<R> {
 
     /// To all copies at once.
     fn write(&mut self, now: Nanos, id: OpId, at: Location, head: EntryHead, out: &mut Vec<Effect>) {
-        let writes = Writes { in_flight: self.copies, written: 0, in_doubt: false };
+        let writes = Writes { in_flight: self.copies, written: 0, indeterminate: false };
         self.step(now, id, Step::Writing(writes));
         out.extend((0..self.copies).map(|copy| Effect::Verb(id, Replica(copy), Verb::Write(at, head))));
     }

@@ -17,8 +17,8 @@
 //! | [`metadata`] | chains as far as they are known, slots, and taking back what nobody can need |
 //!
 //! # Why nothing is read that was taken back
-//! A slot that is not a tail any more *rests* for a while before it is used anew. A cursor counts for less than that, from the
-//! moment when its entry was known to be in use. What follows an entry in a chain begins to rest with it or later, so a cursor may
+//! A slot that is not a tail any more stays in *quarantine* for a while before it is used anew. A cursor counts for less than that, from the
+//! moment when its entry was known to be in use. What follows an entry in a chain enters quarantine with it or later, so a cursor may
 //! follow words without counting longer. And each use of a slot has a number, which stands in the entry's word and in
 //! every comparison: a compare-and-swap that comes so late that its slot has another use finds another number.
 //!
@@ -30,7 +30,7 @@
 //! an entry that is in all copies by a *commit bit*; here nobody sees one that is not.)
 //!
 //! Whoever appends is the only one who brings his link to the other copies, but for the metadata server, who does it on its walks and answers
-//! nobody in the middle of that. So what became of an entry in doubt is known when its chain has been walked, as where there is one
+//! nobody in the middle of that. So what became of an indeterminate entry is known when its chain has been walked, as where there is one
 //! copy. When the first copy dies, what was only there is in no chain, and nobody has seen it.
 //!
 //! All of it is plain state machines under the call contract of the protocol core: one input at a time, the time is given, effects

@@ -181,11 +181,11 @@ mod tests {
     use super::*;
 
     fn wait_until(at: Nanos, oversubscription: &Oversubscription) -> Vec<Step> {
-        let mut patience = SpinThenPark::with_spins();
+        let mut spin_then_park = SpinThenPark::with_spins();
         (0..)
             .map(|i| Nanos(i * 500))
             .take_while(|now| *now < at)
-            .map(|now| patience.step(now, Nanos::MAX, oversubscription))
+            .map(|now| spin_then_park.step(now, Nanos::MAX, oversubscription))
             .collect()
     }
 
@@ -206,9 +206,9 @@ mod tests {
         let steps = wait_until(Nanos::from_micros(45), &oversubscription);
         assert!(steps[SPINS as usize..].iter().all(|step| matches!(step, Step::Sleep(_))), "{steps:?}");
         let later = Nanos::from_millis(103);
-        let mut patience = SpinThenPark::without_spins();
+        let mut spin_then_park = SpinThenPark::without_spins();
         assert_eq!(
-            patience.step(later, Nanos::MAX, &oversubscription),
+            spin_then_park.step(later, Nanos::MAX, &oversubscription),
             Step::Yield,
             "the machine is given another chance"
         );
@@ -218,8 +218,8 @@ mod tests {
     fn a_machine_that_stays_full_is_tried_less_and_less_often() {
         let oversubscription = Oversubscription::default();
         let full_at = |now| {
-            let mut patience = SpinThenPark::without_spins();
-            patience.step(now, Nanos::MAX, &oversubscription) != Step::Yield
+            let mut spin_then_park = SpinThenPark::without_spins();
+            spin_then_park.step(now, Nanos::MAX, &oversubscription) != Step::Yield
         };
         let mut now = Nanos::ZERO;
         for period in [100, 200, 400, 800, 1600, 3200, 6400, 6400].map(Nanos::from_millis) {
@@ -239,8 +239,11 @@ mod tests {
     fn threads_of_real_time_sleep_at_once() {
         let oversubscription = Oversubscription::of(Scheduling::Realtime);
         for _ in 0..2 {
-            let mut patience = SpinThenPark::without_spins();
-            assert_eq!(patience.step(Nanos(1), Nanos::MAX, &oversubscription), Step::Sleep(LONGEST_SLEEP));
+            let mut spin_then_park = SpinThenPark::without_spins();
+            assert_eq!(
+                spin_then_park.step(Nanos(1), Nanos::MAX, &oversubscription),
+                Step::Sleep(LONGEST_SLEEP)
+            );
             oversubscription.yielded(Nanos(1), Nanos::from_millis(2));
         }
     }
@@ -258,14 +261,14 @@ mod tests {
 
     #[test]
     fn nobody_sleeps_past_a_deadline_that_is_near() {
-        let mut patience = SpinThenPark { since: Some(Nanos::ZERO), ..SpinThenPark::without_spins() };
+        let mut spin_then_park = SpinThenPark { since: Some(Nanos::ZERO), ..SpinThenPark::without_spins() };
         let now = Nanos::from_micros(200);
         assert_eq!(
-            patience.step(now, now + Nanos::from_micros(10), &Oversubscription::default()),
+            spin_then_park.step(now, now + Nanos::from_micros(10), &Oversubscription::default()),
             Step::Yield
         );
         assert_eq!(
-            patience.step(now, now + Nanos::from_micros(300), &Oversubscription::default()),
+            spin_then_park.step(now, now + Nanos::from_micros(300), &Oversubscription::default()),
             Step::Sleep(Nanos::from_micros(300))
         );
     }

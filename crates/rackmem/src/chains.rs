@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
+use live::actor::{Allocated, Failure};
 use live::chains::{Home, LONGEST_VALUE, Ran, Session, Setup, Store, What};
-use live::place::{Allocated, Failure};
 use sorted::Set;
 use wire::roce::Key;
 use wire::{Discipline, GlobalAddr, Nanos, NodeId, Refusal};
@@ -34,9 +34,9 @@ pub struct ChainsConfig {
     pub server: NodeId,
     /// How long a client may use what it knows of a chain: a longer time spares calls.
     pub lease: Nanos,
-    /// How long a slot rests before it is used anew: no shorter than [`NodeHandle::least_rest`] says for this lease, and that if it is none.
+    /// How long a slot stays in quarantine before it is used anew: no shorter than [`NodeHandle::least_quarantine`] says for this lease, and that if it is none.
     /// Memory has to have room for what is written in that time.
-    pub rest: Option<Nanos>,
+    pub quarantine: Option<Nanos>,
 }
 
 impl ChainsConfig {
@@ -45,7 +45,14 @@ impl ChainsConfig {
 
     /// A store of so many bytes at one node, which has the metadata server, too.
     pub fn at(home: NodeId, bytes: u64) -> Self {
-        Self { homes: vec![home], bytes, copies: 1, server: home, lease: Nanos::from_millis(400), rest: None }
+        Self {
+            homes: vec![home],
+            bytes,
+            copies: 1,
+            server: home,
+            lease: Nanos::from_millis(400),
+            quarantine: None,
+        }
     }
 }
 
@@ -77,7 +84,7 @@ impl NodeHandle {
     /// Creates a store of chains.
     ///
     /// # Errors
-    /// [`Error::BadSize`], [`Error::RestTooShort`], [`Error::TooManyCopies`], [`Error::OutOfMemory`], [`Error::NoSuchNode`], [`Error::NodeDown`].
+    /// [`Error::BadSize`], [`Error::QuarantineTooShort`], [`Error::TooManyCopies`], [`Error::OutOfMemory`], [`Error::NoSuchNode`], [`Error::NodeDown`].
     pub fn chains(&mut self, config: &ChainsConfig) -> Result<Chains, Error> {
         let ChainsConfig { homes, bytes, copies, server, .. } = config;
         let each = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX);
@@ -92,13 +99,13 @@ impl NodeHandle {
         {
             return Err(Error::TooManyCopies { copies: *copies, memories });
         }
-        let least = self.least_rest(config.lease);
-        let rest = config.rest.unwrap_or(least);
-        if rest < least {
-            return Err(Error::RestTooShort { rest, least });
+        let least = self.least_quarantine(config.lease);
+        let quarantine = config.quarantine.unwrap_or(least);
+        if quarantine < least {
+            return Err(Error::QuarantineTooShort { quarantine, least });
         }
         let mut allocated = Vec::new();
-        let made = self.chains_in(&mut allocated, config, (each, rest));
+        let made = self.chains_in(&mut allocated, config, (each, quarantine));
         if made.is_err() {
             for Allocated { addr, incarnation, .. } in allocated {
                 // Nobody has seen it. That fails only if this incarnation of its home is over, and its memory with it.
@@ -113,33 +120,33 @@ impl NodeHandle {
         Ok(Chains { inner, store, session: None, trips: 0 })
     }
 
-    /// The shortest time for which slots of a store of chains rest on this rack, whose clients use what they know for so long: longer than
+    /// The shortest time for which slots of a store of chains stay in quarantine on this rack, whose clients use what they know for so long: longer than
     /// that, and where the switch steers reads by what it knows and by what may be in flight (seconds).
-    pub fn least_rest(&self, lease: Nanos) -> Nanos {
-        self.inner.chains().least_rest(lease)
+    pub fn least_quarantine(&self, lease: Nanos) -> Nanos {
+        self.inner.chains().least_quarantine(lease)
     }
 
     fn chains_in(
         &mut self,
         allocated: &mut Vec<Allocated>,
         config: &ChainsConfig,
-        (each, rest): (u32, Nanos),
+        (each, quarantine): (u32, Nanos),
     ) -> Result<(Allocated, Setup, Vec<bool>), Error> {
         let ChainsConfig { homes, copies, server, lease, .. } = config;
         let root = self.alloc_memory(UNIT, *server, Discipline::Chain)?;
         allocated.push(root);
         let (mut parts, mut zeroed) = (Vec::new(), Vec::new());
-        for (number, place) in Setup::places(homes.len(), *copies).enumerate() {
+        for (number, node) in Setup::home_nodes(homes.len(), *copies).enumerate() {
             let shape = Setup::shape(each, number % homes.len(), homes.len());
             let len = shape.bytes().expect("it was looked at");
-            let part = self.alloc_memory(len, homes[place], Discipline::Chain)?;
+            let part = self.alloc_memory(len, homes[node], Discipline::Chain)?;
             zeroed.push(part.zeroed);
             allocated.push(part);
             // What its NIC calls it is found out when it begins.
             parts.push(Home { addr: part.addr, key: Key(0), incarnation: part.incarnation });
         }
         let copies = u8::try_from(*copies).expect("it was looked at");
-        Ok((root, Setup { lease: *lease, rest, each, copies, homes: parts }, zeroed))
+        Ok((root, Setup { lease: *lease, quarantine, each, copies, homes: parts }, zeroed))
     }
 
     /// The store with this address.
@@ -181,7 +188,7 @@ impl Chains {
     /// Stores a value, instead of what was there.
     ///
     /// # Errors
-    /// [`Error::BadSize`], [`Error::OutOfMemory`] if there is none for it also after what rests has come back, and as for
+    /// [`Error::BadSize`], [`Error::OutOfMemory`] if there is none for it also after what is in quarantine has come back, and as for
     /// [`Chains::get`].
     pub fn put(&mut self, node: &mut NodeHandle, key: u64, value: &[u8]) -> Result<(), Error> {
         let (len, most) = (value.len() as u64, Self::LONGEST_VALUE as u64);

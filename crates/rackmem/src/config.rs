@@ -11,7 +11,7 @@ pub use live::config::{Config, ConfigError, MOST_LOCK_ENTRIES, MOST_SWITCH_ENTRI
 pub use node::Directory;
 
 /// What a process of a rack of processes needs to know beside the rack's [`Config`]. The same at all places, but for
-/// `strict`, `scheduling` and `patience`.
+/// `strict`, `scheduling` and `join_timeout`.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessConfig {
     /// When a node that is not heard of is given up, and what follows from that.
@@ -24,7 +24,7 @@ pub struct ProcessConfig {
     /// [`Scheduling::ask`].
     pub scheduling: Scheduling,
     /// How long a node may take to join.
-    pub patience: Duration,
+    pub join_timeout: Duration,
 }
 
 impl Default for ProcessConfig {
@@ -34,7 +34,7 @@ impl Default for ProcessConfig {
             timing: Timing::new(Nanos(1_000_000_000)),
             strict: false,
             scheduling: Scheduling::Fair,
-            patience: Duration::from_secs(30),
+            join_timeout: Duration::from_secs(30),
         }
     }
 }

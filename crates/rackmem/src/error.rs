@@ -124,10 +124,10 @@ pub enum Error {
         /// How many it can hold.
         most: usize,
     },
-    /// Slots of a store of chains would rest for too short a time: somebody may still use what was known of them.
-    RestTooShort {
+    /// Slots of a store of chains would be in quarantine for too short a time: somebody may still use what was known of them.
+    QuarantineTooShort {
         /// What was asked for.
-        rest: Nanos,
+        quarantine: Nanos,
         /// The shortest time, on a rack that steers like this one.
         least: Nanos,
     },
@@ -267,11 +267,11 @@ impl fmt::Display for Error {
             Self::TooManyLocks { most } => {
                 write!(f, "this node already holds {most} block locks: release some first")
             }
-            Self::RestTooShort { rest, least } => {
-                let (rest, least) = (rest.0 / 1_000_000, least.0.div_ceil(1_000_000));
+            Self::QuarantineTooShort { quarantine, least } => {
+                let (quarantine, least) = (quarantine.0 / 1_000_000, least.0.div_ceil(1_000_000));
                 write!(
                     f,
-                    "slots that rest for {rest} ms would be used anew while somebody still reads them: {least} ms, or a shorter lease"
+                    "slots in quarantine for {quarantine} ms would be used anew while somebody still reads them: {least} ms, or a shorter lease"
                 )
             }
             Self::TooManyCopies { copies, memories } => {
@@ -312,7 +312,7 @@ pub enum JoinError {
     /// The switch did not answer, or did not begin with this node.
     NoAnswer {
         /// How long was waited.
-        patience: Duration,
+        timeout: Duration,
         /// Where the switch was expected, if that is known.
         address: Option<String>,
         /// What came from there was not made with this rack's key.
@@ -335,14 +335,14 @@ impl fmt::Display for JoinError {
             Self::NoSuchNode { node, nodes } => {
                 write!(f, "this rack has nodes 0 to {}, and no {node}", nodes - 1)
             }
-            Self::NoAnswer { patience, address, other_key } => {
+            Self::NoAnswer { timeout, address, other_key } => {
                 let at = address.as_ref().map_or_else(String::new, |address| format!(" at {address}"));
                 let why = if *other_key {
                     "what came from it could not be authenticated: compare the files that `key` in the rack file names"
                 } else {
                     "see that it runs, that it is at this address, and that nobody else is this node"
                 };
-                write!(f, "the switch{at} has not let this node in within {} s: {why}", patience.as_secs())
+                write!(f, "the switch{at} has not let this node in within {} s: {why}", timeout.as_secs())
             }
             Self::Refused(refusal) => refusal.fmt(f),
         }

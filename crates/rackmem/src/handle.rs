@@ -7,12 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use live::actor::{Allocated, AtNode, Failure, Fetched, ThreadContext};
 use live::memory::locks::LockHints;
 use live::memory::regions::Shape;
 use live::memory::{Cache, Hints, PinnedFrame, Unpinned};
 use live::networked::NetworkedNode;
 use live::networked::lease::Lease;
-use live::place::{Allocated, AtNode, Failure, Fetched, ThreadContext};
 use node::{Access, FrameId, Window};
 use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, Incarnation, NodeId, Refusal, SlotId};
 

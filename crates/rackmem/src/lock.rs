@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use live::place::{Failure, ThreadContext};
+use live::actor::{Failure, ThreadContext};
 use wire::{GlobalAddr, NodeId, Refusal, SlotId};
 
 use crate::addresses::of_a_node;

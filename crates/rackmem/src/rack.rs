@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use live::actor::{AtNode, ThreadContext};
 use live::chains::{ServerCounts, SteeringCounts};
 use live::inline::InlineRack;
 use live::memory::NodeMemory;
 use live::networked::{NetworkedNode, NodeSetup};
-use live::place::{AtNode, ThreadContext};
 use membership::Session;
 use transport::{PlaceId, Transport};
 use wire::{BlockTag, Copyset, Discipline, Nanos, NodeId};
@@ -185,7 +185,7 @@ impl Rack {
             timing: process.timing,
             scheduling: process.scheduling,
             session: Session(random_session()),
-            patience: process.patience,
+            timeout: process.join_timeout,
         };
         if node.index() >= config.nodes {
             return Err(JoinError::NoSuchNode { node, nodes: config.nodes });
@@ -194,7 +194,7 @@ impl Rack {
         let joined = NetworkedNode::join(&setup, transport).map_err(|error| match error {
             live::networked::JoinError::Refused(refusal) => JoinError::Refused(refusal),
             live::networked::JoinError::NoAnswer => JoinError::NoAnswer {
-                patience: process.patience,
+                timeout: process.join_timeout,
                 address: handshakes.as_ref().and_then(|all| all.address(PlaceId::SWITCH)).map(str::to_owned),
                 other_key: !authenticates(handshakes.as_deref(), PlaceId::SWITCH),
             },
@@ -203,7 +203,7 @@ impl Rack {
     }
 
     /// The same as long as `go_on`, which is asked several times a second, says so; however often the switch is started
-    /// anew meanwhile. No single attempt takes longer than the patience of `process`, where that is shorter.
+    /// anew meanwhile. No single attempt takes longer than the `join_timeout` of `process`, where that is shorter.
     ///
     /// # Errors
     /// As [`join_over`](Self::join_over); without an answer, only when `go_on` has said that it is enough.
@@ -218,8 +218,8 @@ impl Rack {
             // Once the switch is heard, the rack may still wait for other nodes before it begins.
             let answered = transport.counters().counts().received > 0;
             let timeout = Duration::from_nanos(process.timing.timeout.0);
-            let patience = if answered { 3 * timeout + UNANSWERED } else { UNANSWERED };
-            let attempt = ProcessConfig { patience: patience.min(process.patience), ..*process };
+            let longest = if answered { 3 * timeout + UNANSWERED } else { UNANSWERED };
+            let attempt = ProcessConfig { join_timeout: longest.min(process.join_timeout), ..*process };
             match Self::join_over(config.clone(), node, &attempt, Arc::clone(transport)) {
                 Err(JoinError::NoAnswer { .. }) if go_on() => {}
                 ended => return ended,
@@ -290,12 +290,12 @@ impl Rack {
 
     /// This process's node leaves the rack in order: what only it has cached goes home, then the others go on without it.
     /// Every operation fails from now on. Blocks in this node's own memory are gone for the others
-    /// ([`Error::NodeDown`](crate::Error::NodeDown)). True if everything has arrived within `patience`. Does nothing on
+    /// ([`Error::NodeDown`](crate::Error::NodeDown)). True if everything has arrived within `timeout`. Does nothing on
     /// an embedded rack.
-    pub fn leave(&self, patience: Duration) -> bool {
+    pub fn leave(&self, timeout: Duration) -> bool {
         match &self.inner.places {
             Places::Embedded(_) => true,
-            Places::Joined { node, .. } => node.leave(patience),
+            Places::Joined { node, .. } => node.leave(timeout),
         }
     }
 

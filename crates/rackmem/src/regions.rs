@@ -2,10 +2,10 @@
 //!
 //! What must always hold: a region ends before its memory goes back to the allocator.
 
+use live::actor::{Allocated, Failure, ThreadContext};
 use live::memory::regions::Shape;
 use live::networked::NetworkedNode;
 use live::networked::verbs::Opened;
-use live::place::{Allocated, Failure, ThreadContext};
 use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
 
 use crate::addresses::of_a_node;

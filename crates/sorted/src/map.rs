@@ -12,15 +12,15 @@ use crate::Key;
 #[derive(Clone)]
 pub struct Map<K, V> {
     index: crate::index::Index,
-    places: Vec<Option<(K, V)>>,
+    slots: Vec<Option<(K, V)>>,
 }
 
-const TAKEN: &str = "a place that a key leads to has it";
+const TAKEN: &str = "a slot that a key leads to has it";
 
 #[expect(missing_docs, reason = "they are the standard library's")]
 impl<K, V> Map<K, V> {
     pub const fn new() -> Self {
-        Self { index: crate::index::Index::new(), places: Vec::new() }
+        Self { index: crate::index::Index::new(), slots: Vec::new() }
     }
 
     pub fn len(&self) -> usize {
@@ -35,19 +35,19 @@ impl<K, V> Map<K, V> {
         *self = Self::default();
     }
 
-    fn at(&self, place: usize) -> (&K, &V) {
-        let (key, value) = self.places[place].as_ref().expect(TAKEN);
+    fn at(&self, slot: usize) -> (&K, &V) {
+        let (key, value) = self.slots[slot].as_ref().expect(TAKEN);
         (key, value)
     }
 
     pub fn iter(&self) -> Iter<'_, K, V> {
-        Iter { map: self, places: self.index.all() }
+        Iter { map: self, slots: self.index.all() }
     }
 
     pub fn iter_mut(&mut self) -> alloc::vec::IntoIter<(&K, &mut V)> {
-        // In order of the keys, which is not that of the places.
-        let mut places: Vec<_> = self.places.iter_mut().map(Option::as_mut).collect();
-        let mut pair = |place: usize| places[place].take().map(|(key, value)| (&*key, value)).expect(TAKEN);
+        // In order of the keys, which is not that of the slots.
+        let mut slots: Vec<_> = self.slots.iter_mut().map(Option::as_mut).collect();
+        let mut pair = |slot: usize| slots[slot].take().map(|(key, value)| (&*key, value)).expect(TAKEN);
         self.index.all().map(&mut pair).collect::<Vec<_>>().into_iter()
     }
 
@@ -68,23 +68,23 @@ impl<K, V> Map<K, V> {
     }
 
     pub fn first_key_value(&self) -> Option<(&K, &V)> {
-        self.index.end(false).map(|place| self.at(place))
+        self.index.end(false).map(|slot| self.at(slot))
     }
 
     pub fn last_key_value(&self) -> Option<(&K, &V)> {
-        self.index.end(true).map(|place| self.at(place))
+        self.index.end(true).map(|slot| self.at(slot))
     }
 }
 
 #[expect(missing_docs, reason = "they are the standard library's")]
 impl<K: Key, V> Map<K, V> {
     pub fn get(&self, key: &K) -> Option<&V> {
-        self.index.find(key.bits()).map(|place| self.at(place).1)
+        self.index.find(key.bits()).map(|slot| self.at(slot).1)
     }
 
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
-        let place = self.index.find(key.bits())?;
-        Some(&mut self.places[place].as_mut().expect(TAKEN).1)
+        let slot = self.index.find(key.bits())?;
+        Some(&mut self.slots[slot].as_mut().expect(TAKEN).1)
     }
 
     pub fn contains_key(&self, key: &K) -> bool {
@@ -92,12 +92,12 @@ impl<K: Key, V> Map<K, V> {
     }
 
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
-        let (place, known) = self.index.put(key.bits(), self.places.len());
-        if place == self.places.len() {
-            self.places.push(None);
+        let (slot, known) = self.index.put(key.bits(), self.slots.len());
+        if slot == self.slots.len() {
+            self.slots.push(None);
         }
-        let before = self.places[place].replace((key, value));
-        debug_assert_eq!(known, before.is_some(), "a free place is empty");
+        let before = self.slots[slot].replace((key, value));
+        debug_assert_eq!(known, before.is_some(), "a free slot is empty");
         before.map(|(_, value)| value)
     }
 
@@ -106,8 +106,8 @@ impl<K: Key, V> Map<K, V> {
     }
 
     pub fn remove_entry(&mut self, key: &K) -> Option<(K, V)> {
-        let place = self.index.remove(key.bits())?;
-        self.places[place].take()
+        let slot = self.index.remove(key.bits())?;
+        self.slots[slot].take()
     }
 
     pub fn entry(&mut self, key: K) -> Entry<'_, K, V> {
@@ -116,7 +116,7 @@ impl<K: Key, V> Map<K, V> {
 
     pub fn range(&self, keys: impl RangeBounds<K>) -> impl DoubleEndedIterator<Item = (&K, &V)> + Clone {
         let bits = |bound: Bound<&K>| bound.map(|key| key.bits());
-        self.index.range(bits(keys.start_bound()), bits(keys.end_bound())).map(|place| self.at(place))
+        self.index.range(bits(keys.start_bound()), bits(keys.end_bound())).map(|slot| self.at(slot))
     }
 
     pub fn pop_first(&mut self) -> Option<(K, V)> {
@@ -141,12 +141,12 @@ impl<K: Key, V> Map<K, V> {
 /// Walks through a map.
 pub struct Iter<'a, K, V> {
     map: &'a Map<K, V>,
-    places: crate::index::All<'a>,
+    slots: crate::index::All<'a>,
 }
 
 impl<K, V> Clone for Iter<'_, K, V> {
     fn clone(&self) -> Self {
-        Self { map: self.map, places: self.places.clone() }
+        Self { map: self.map, slots: self.slots.clone() }
     }
 }
 
@@ -154,23 +154,23 @@ impl<'a, K, V> Iterator for Iter<'a, K, V> {
     type Item = (&'a K, &'a V);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.places.next().map(|place| self.map.at(place))
+        self.slots.next().map(|slot| self.map.at(slot))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.places.size_hint()
+        self.slots.size_hint()
     }
 }
 
 impl<K, V> DoubleEndedIterator for Iter<'_, K, V> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.places.next_back().map(|place| self.map.at(place))
+        self.slots.next_back().map(|slot| self.map.at(slot))
     }
 }
 
 impl<K, V> ExactSizeIterator for Iter<'_, K, V> {}
 
-/// The place of a key in a map, whether it is there or not.
+/// The slot of a key in a map, whether it is there or not.
 pub struct Entry<'a, K, V> {
     map: &'a mut Map<K, V>,
     key: K,
@@ -180,16 +180,16 @@ pub struct Entry<'a, K, V> {
 impl<'a, K: Key, V> Entry<'a, K, V> {
     pub fn or_insert_with(self, value: impl FnOnce() -> V) -> &'a mut V {
         let Self { map, key } = self;
-        let place = match map.index.find(key.bits()) {
-            Some(place) => place,
+        let slot = match map.index.find(key.bits()) {
+            Some(slot) => slot,
             None => {
-                // What makes the value may not see the map, but it may panic: first it, then the place.
+                // What makes the value may not see the map, but it may panic: first it, then the slot.
                 let value = value();
                 map.insert(key, value);
                 map.index.find(key.bits()).expect(TAKEN)
             }
         };
-        &mut map.places[place].as_mut().expect(TAKEN).1
+        &mut map.slots[slot].as_mut().expect(TAKEN).1
     }
 
     pub fn or_insert(self, value: V) -> &'a mut V {
@@ -245,7 +245,7 @@ impl<K, V> IntoIterator for Map<K, V> {
     type IntoIter = alloc::vec::IntoIter<(K, V)>;
 
     fn into_iter(mut self) -> Self::IntoIter {
-        let pairs: Vec<_> = self.index.all().map(|place| self.places[place].take().expect(TAKEN)).collect();
+        let pairs: Vec<_> = self.index.all().map(|slot| self.slots[slot].take().expect(TAKEN)).collect();
         pairs.into_iter()
     }
 }

@@ -6,7 +6,7 @@
 //! | [`pipeline`] | the switch ASIC as a machine that refuses programs which the chip could not run |
 //! | [`coherence`] | the coherence program: directory, locks, check and forward tables, packet idempotence |
 //! | [`locks`] | the directory of the locks that carry their data |
-//! | [`relay`] | what the switch carries between clients of chains and memory, and which connections it knows |
+//! | [`relay`] | what the switch forwards between clients of chains and memory, and which connections it knows |
 //! | [`chains`] | appends to chains, sent to the true tail in flight |
 //!
 //! What must always hold: a packet that the switch cannot use is dropped and counted by cause, whatever is in

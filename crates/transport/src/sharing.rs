@@ -39,7 +39,7 @@ pub trait Sharing: Send + Sync {
     ///
     /// # Errors
     /// See [`NotObtained`].
-    fn obtain(&self, from: PlaceId, name: u64, patience: Nanos) -> Result<Arc<SharedMemory>, NotObtained>;
+    fn obtain(&self, from: PlaceId, name: u64, timeout: Nanos) -> Result<Arc<SharedMemory>, NotObtained>;
 }
 
 /// Why memory was not obtained.

@@ -203,12 +203,12 @@ pub enum Reply {
     /// The entry is in no chain, and under its number it must never be: others may stand behind it.
     Refused,
     /// Nobody knows what was swapped.
-    Doubted,
+    Indeterminate,
 }
 
 impl Reply {
     const REFUSED: u64 = Word { next: Next::Closed, entry: EntryVersion(0), transaction: 0 }.to_bits() | 1;
-    const DOUBTED: u64 = Word::tail(EntryVersion(0)).to_bits() | 1;
+    const INDETERMINATE: u64 = Word::tail(EntryVersion(0)).to_bits() | 1;
 
     /// As it stands in the acknowledgement.
     pub const fn to_bits(self) -> u64 {
@@ -219,7 +219,7 @@ impl Reply {
                 Word { next, entry: EntryVersion(0), transaction: 0 }.to_bits() | 1
             }
             Self::Refused => Self::REFUSED,
-            Self::Doubted => Self::DOUBTED,
+            Self::Indeterminate => Self::INDETERMINATE,
         }
     }
 
@@ -227,7 +227,7 @@ impl Reply {
     pub const fn from_bits(bits: u64) -> Self {
         match (bits, Word::from_bits(bits & !1)) {
             (Self::REFUSED, _) => Self::Refused,
-            (Self::DOUBTED, _) => Self::Doubted,
+            (Self::INDETERMINATE, _) => Self::Indeterminate,
             (_, Some(Word { next: Next::Entry(behind, version), .. })) if bits & 1 != 0 => {
                 Self::Steered(behind, version)
             }
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn what_a_switch_says_is_never_taken_for_a_word() {
         let behind = Location::new(Class::new(2).unwrap(), 77);
-        for reply in [Reply::Steered(behind, EntryVersion(255)), Reply::Refused, Reply::Doubted] {
+        for reply in [Reply::Steered(behind, EntryVersion(255)), Reply::Refused, Reply::Indeterminate] {
             assert_eq!(Reply::from_bits(reply.to_bits()), reply);
             assert_eq!(Word::from_bits(reply.to_bits()), None);
         }

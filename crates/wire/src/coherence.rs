@@ -50,7 +50,7 @@ crate::listed! {
         /// The agent has noted it.
         CloseAck = 22,
 
-        /// To the requester that holds an entry's lock, or waits for it: this request stands in line behind it, and gets
+        /// To the requester that holds an entry's lock, or waits for it: this request waits behind it, and gets
         /// the lock from it. The upper half of `arg` names the event meant.
         Follow = 29,
         /// From a requester to the one that stood behind it: the lock is yours, with this metadata, and my unlock is recorded.

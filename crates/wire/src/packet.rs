@@ -54,7 +54,7 @@ pub struct Packet {
     /// Granted or refused, in answers and in unlocks.
     pub status: Status,
     /// The receiver is to send the block (filled in by whoever forwards a request). From a requester, where conflicting
-    /// requests stand in line: this READ-MISS does, too. In an answer to an unlock: somebody stands behind.
+    /// requests wait in a queue: this READ-MISS does, too. In an answer to an unlock: somebody stands behind.
     pub provider: bool,
     /// The entry is kept by the switch; false: by the home agent.
     pub in_switch: bool,

@@ -82,7 +82,7 @@ rules! {
         WaitsAreBounded,
         /// An answer to an earlier PEEK is not taken for that to this one.
         PeekKnowsItsAnswer,
-        // The requester, if conflicting requests stand in line.
+        // The requester, if conflicting requests wait in a queue.
         /// An event hands its lock to a follower once, however often it is told of it.
         HandsOverOnce,
         /// The unlock of an event whose lock went on says so, and installs nothing.
@@ -159,7 +159,7 @@ rules! {
         ClaimIsMarked,
         /// An ADD of a tag that is present changes nothing (FlowCC 4).
         AddIsIdempotent,
-        /// LAST-REQUEST: a request joins a line once, however often it comes.
+        /// LAST-REQUEST: a request joins a queue once, however often it comes.
         JoinsOnce,
         /// REMOVE locks and reports; only its unlock clears the entry (FlowCC 4).
         RemoveCommits,
@@ -377,10 +377,10 @@ rules! {
         /// What was read counts only if it was read while the cursor counted.
         CursorsExpire,
         /// An append whose outcome is unknown is settled by the metadata server, not tried again.
-        DoubtsAreSettled,
+        IndeterminateAppendsAreSettled,
         // The metadata server.
-        /// A slot that is not a tail any more rests before it is used anew.
-        SlotsRest,
+        /// A slot that is not a tail any more is quarantined before it is used anew.
+        SlotsAreQuarantined,
         /// Memory that nobody has written to yet is not taken for a tail: a slot's first use has number 1.
         UsesBeginWithOne,
         /// A chain is forgotten only after its tail was closed.
@@ -392,9 +392,9 @@ rules! {
         RefusedAreRenewed,
         /// What became of a slot is decided when whatever was in flight is over: something that it stands behind may come into the
         /// chain until then.
-        DoubtsWait,
+        IndeterminateAppendsWait,
         // Where there are several copies.
-        /// An entry is appended only when no WRITE to one of its copies is in doubt.
+        /// An entry is appended only when no WRITE to one of its copies is indeterminate.
         AllCopiesAreWritten,
         /// An append has ended when the entry follows in all copies that live.
         AllCopiesAreLinked,
@@ -438,7 +438,7 @@ rules! {
         /// A compare that fails ends what is known of the tail (PROTOCOLS.md).
         MismatchesReset,
         /// What a connection from before a restart of the switch is told of an atomic is that nobody knows what it did.
-        UnknownPeersAreDoubted,
+        AppendsOfUnknownPeersAreIndeterminate,
         // Where words are bound to queue pairs.
         /// Every compare-and-swap goes on the bound queue pair of its word, or to no word.
         AllAreBound,
@@ -448,8 +448,8 @@ rules! {
         NumbersAreTakenOnce,
         /// What a client had in flight when its connection ended is not sent again.
         HolesAreFilled,
-        /// What was in flight on a bound queue pair that begins anew is in doubt.
-        BegunAnewIsDoubted,
+        /// What was in flight on a bound queue pair that begins anew is indeterminate.
+        BegunAnewIsIndeterminate,
         /// Where there is no room, a compare-and-swap goes on its client's own queue pair only if it is the first that is sent to its word.
         OverflowsAreFirst,
         /// A compare-and-swap becomes a WRITE only if nothing was sent to its word since that entry's append.

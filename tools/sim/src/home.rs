@@ -70,17 +70,17 @@ impl Home {
         }
     }
 
-    fn place(&self, number: u64) -> (usize, usize) {
+    fn locate(&self, number: u64) -> (usize, usize) {
         (usize::try_from(number).expect("a block's number") / PAGE, number as usize % PAGE)
     }
 
     pub(crate) fn stamp(&self, number: u64) -> u32 {
-        let (page, index) = self.place(number);
+        let (page, index) = self.locate(number);
         self.stamps[page].as_ref().map_or(0, |stamps| stamps[index])
     }
 
     pub(crate) fn words(&self, number: u64) -> Option<&[AtomicU64]> {
-        let (page, index) = self.place(number);
+        let (page, index) = self.locate(number);
         self.words.get(page)?.as_ref()?[index].as_deref()
     }
 
@@ -90,13 +90,13 @@ impl Home {
     }
 
     fn write_block(&mut self, number: u64, stamp: u32, words: Option<&[AtomicU64]>) {
-        let (page, index) = self.place(number);
+        let (page, index) = self.locate(number);
         if stamp != 0 || self.stamps[page].is_some() {
             self.stamps[page].get_or_insert_with(|| Box::new([0; PAGE]))[index] = stamp;
         }
-        let Some(place) = self.words.get_mut(page) else { return };
-        if words.is_some() || place.is_some() {
-            let page = place.get_or_insert_with(|| (0..PAGE).map(|_| None).collect());
+        let Some(slot) = self.words.get_mut(page) else { return };
+        if words.is_some() || slot.is_some() {
+            let page = slot.get_or_insert_with(|| (0..PAGE).map(|_| None).collect());
             copy(words, &mut page[index]);
         }
     }
@@ -106,7 +106,7 @@ impl Home {
         self.forget_regions(first, count);
         let mut number = first;
         while number < first + count {
-            let (page, index) = self.place(number);
+            let (page, index) = self.locate(number);
             let whole = index == 0 && first + count - number >= PAGE as u64;
             if whole {
                 self.stamps[page] = None;
@@ -158,7 +158,7 @@ impl Home {
         self.regions.insert(offset, stamp);
         let end = offset + u64::from(bytes.max(1));
         for number in self.number(offset)..=self.number(end - 1) {
-            let (page, index) = self.place(number);
+            let (page, index) = self.locate(number);
             if let Some(stamps) = self.stamps.get_mut(page) {
                 stamps.get_or_insert_with(|| Box::new([0; PAGE]))[index] = OF_A_REGION;
             }
@@ -167,7 +167,7 @@ impl Home {
             return;
         }
         for at in (0..u64::from(bytes)).step_by(8) {
-            let (page, index) = self.place(self.number(offset + at));
+            let (page, index) = self.locate(self.number(offset + at));
             let page = self.words[page].get_or_insert_with(|| (0..PAGE).map(|_| None).collect());
             let block = page[index].get_or_insert_with(|| zeroes(self.block));
             let word = ((offset + at) & (self.block.bytes() - 1)) / 8;

@@ -35,7 +35,7 @@ pub struct SimulatedConfig {
     pub lock_entries: usize,
     /// Where directory entries are kept.
     pub directory: Directory,
-    /// What becomes of a request for a block of the switch that another node is just getting: it waits in line, or is
+    /// What becomes of a request for a block of the switch that another node is just getting: it waits in a queue, or is
     /// refused.
     pub queue: bool,
     /// How often homes and the switch exchange hot and cold blocks.

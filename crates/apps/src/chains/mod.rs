@@ -74,12 +74,12 @@ impl Config {
         ((ENTRY_HEAD + KEY_LENGTH + self.record_bytes).max(64) as u64).next_power_of_two()
     }
 
-    /// Bytes of memory at each home for one copy, if slots rest for so long.
-    pub fn bytes_on_each(&self, rest: Nanos) -> u64 {
+    /// Bytes of memory at each home for one copy, if slots stay in quarantine for so long.
+    pub fn bytes_on_each(&self, quarantine: Nanos) -> u64 {
         /// What clients have in hand; and what little each client tells late.
         const IN_HANDS: u64 = 8 << 20;
-        // Of each key there is an entry, and for as long as slots rest those that it has replaced.
-        let milliseconds = rest.0.div_ceil(1_000_000);
+        // Of each key there is an entry, and for as long as slots stay in quarantine those that it has replaced.
+        let milliseconds = quarantine.0.div_ceil(1_000_000);
         let written = self.written_in_a_second.saturating_mul(milliseconds) / 1000;
         let all = self.expected_keys.saturating_mul(self.slot_bytes()).saturating_add(written);
         let each = all.div_ceil(self.homes.len().max(1) as u64).saturating_add(IN_HANDS);
@@ -103,11 +103,11 @@ impl ChainStore {
         let Config { homes, copies, server, lease, .. } = config;
         let chains = ChainsConfig {
             homes: homes.clone(),
-            bytes: config.bytes_on_each(handle.least_rest(*lease)),
+            bytes: config.bytes_on_each(handle.least_quarantine(*lease)),
             copies: *copies,
             server: *server,
             lease: *lease,
-            rest: None,
+            quarantine: None,
         };
         Ok(Self { chains: handle.chains(&chains)?, entry: Vec::new() })
     }

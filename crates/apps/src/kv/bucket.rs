@@ -195,8 +195,8 @@ pub(super) fn link(
     if bucket.word(0) != seen.number {
         return Changed::Outdated;
     }
-    let place = dead.and_then(|dead| geometry.slot_of(bucket, dead)).or_else(|| geometry.free_slot(bucket));
-    let Some(slot) = place else { return Changed::Full };
+    let slot = dead.and_then(|dead| geometry.slot_of(bucket, dead)).or_else(|| geometry.free_slot(bucket));
+    let Some(slot) = slot else { return Changed::Full };
     geometry.set_slot(bucket, slot, new.id.0, new.addr.bits());
     bucket.set_word(0, new.id.number());
     Changed::Done

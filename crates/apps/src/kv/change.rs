@@ -145,7 +145,7 @@ impl KvStore {
                     self.swing(mem, hash, entry, successor).await?;
                 }
                 InPlace::Not(Examined::Stale | Examined::Longer | Examined::Live(_)) => {
-                    search.doubt(entry, found.err().unwrap_or(Error::Damaged { record: entry.addr }))?;
+                    search.suspect(entry, found.err().unwrap_or(Error::Damaged { record: entry.addr }))?;
                 }
             }
         }

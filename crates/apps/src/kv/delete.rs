@@ -36,7 +36,7 @@ impl KvStore {
                 Examined::OtherKey => search.skip(entry),
                 Examined::Forwarded(successor) => self.swing(mem, hash, entry, successor).await?,
                 Examined::Stale | Examined::Longer => {
-                    search.doubt(entry, found.err().unwrap_or(Error::Damaged { record: entry.addr }))?;
+                    search.suspect(entry, found.err().unwrap_or(Error::Damaged { record: entry.addr }))?;
                 }
             }
         }

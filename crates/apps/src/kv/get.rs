@@ -57,7 +57,7 @@ impl KvStore {
                 Read::Value(source) => return Ok(Some(source)),
                 Read::Absent => break,
                 Read::OtherKey => search.skip(entry),
-                Read::Gone(error) => search.doubt(entry, error)?,
+                Read::Gone(error) => search.suspect(entry, error)?,
             }
         }
         value.clear();

@@ -9,7 +9,7 @@ use super::{Error, KvStore};
 
 /// Where a leaf was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct LeafPlace {
+pub(super) struct LeafLocation {
     pub(super) addr: GlobalAddr,
     /// Inner buckets on the way to it.
     pub(super) depth: u32,
@@ -22,16 +22,16 @@ impl KvStore {
         &self,
         mem: &mut M,
         search: &Search,
-    ) -> Result<(LeafPlace, Leaf), Error> {
+    ) -> Result<(LeafLocation, Leaf), Error> {
         let (geometry, tag) = (self.geometry, search.hash.tag());
-        let mut place = LeafPlace { addr: self.bucket(search.hash), depth: 0 };
+        let mut location = LeafLocation { addr: self.bucket(search.hash), depth: 0 };
         loop {
             let look = |w: &Window<'_>| bucket::scan(w, geometry, tag, search.others());
-            match mem.inspect(place.addr, geometry.bytes(), look).await? {
-                Scan::Leaf(leaf) => return Ok((place, leaf)),
+            match mem.inspect(location.addr, geometry.bytes(), look).await? {
+                Scan::Leaf(leaf) => return Ok((location, leaf)),
                 Scan::Inner { children } => {
-                    place.addr = geometry.child(children, tag, place.depth);
-                    place.depth += 1;
+                    location.addr = geometry.child(children, tag, location.depth);
+                    location.depth += 1;
                 }
             }
         }
@@ -41,14 +41,14 @@ impl KvStore {
     pub(super) async fn link<M: Memory>(
         &self,
         mem: &mut M,
-        place: LeafPlace,
+        location: LeafLocation,
         seen: &Leaf,
         dead: Option<Entry>,
         new: Entry,
     ) -> Result<Changed, Error> {
         let geometry = self.geometry;
         let link = |w: &Window<'_>| bucket::link(w, geometry, seen, dead, new);
-        Ok(mem.update(place.addr, geometry.bytes(), link).await?)
+        Ok(mem.update(location.addr, geometry.bytes(), link).await?)
     }
 
     /// Lets a key's entry point from a forwarded record to its successor, if nobody did that yet.
@@ -81,8 +81,8 @@ impl KvStore {
     ) -> Result<(), Error> {
         let search = Search::new(hash);
         loop {
-            let (place, _) = self.scan(mem, &search).await?;
-            if mem.update(place.addr, self.geometry.bytes(), &change).await? == Changed::Done {
+            let (location, _) = self.scan(mem, &search).await?;
+            if mem.update(location.addr, self.geometry.bytes(), &change).await? == Changed::Done {
                 return Ok(());
             }
         }
@@ -90,20 +90,20 @@ impl KvStore {
 
     /// Splits a full leaf into four. If the leaf changes meanwhile, nothing happens: whoever needs the room
     /// scans again anyway.
-    pub(super) async fn split<M: Memory>(&self, mem: &mut M, place: LeafPlace) -> Result<(), Error> {
+    pub(super) async fn split<M: Memory>(&self, mem: &mut M, location: LeafLocation) -> Result<(), Error> {
         let geometry = self.geometry;
         let bytes = geometry.bytes();
-        let snapshot = mem.inspect(place.addr, bytes, |w| Snapshot::of(w, geometry)).await?;
+        let snapshot = mem.inspect(location.addr, bytes, |w| Snapshot::of(w, geometry)).await?;
         if snapshot.children().is_some() {
             return Ok(());
         }
-        if place.depth == DEEPEST {
-            return Err(Error::TooManyCollisions { bucket: place.addr });
+        if location.depth == DEEPEST {
+            return Err(Error::TooManyCollisions { bucket: location.addr });
         }
-        let contents = snapshot.split(place.depth);
-        let children = mem.alloc(contents.len() as u64, place.addr.home(), Discipline::Coherent).await?;
+        let contents = snapshot.split(location.depth);
+        let children = mem.alloc(contents.len() as u64, location.addr.home(), Discipline::Coherent).await?;
         mem.write(children, &contents).await?;
-        if !mem.update(place.addr, bytes, |w| snapshot.become_inner(w, children)).await? {
+        if !mem.update(location.addr, bytes, |w| snapshot.become_inner(w, children)).await? {
             mem.free(children).await?;
         }
         Ok(())

@@ -84,7 +84,7 @@ impl KvStore {
         let hash = self.hash(key)?;
         let mut search = Search::new(hash);
         loop {
-            let (place, leaf) = self.scan(mem, &search).await?;
+            let (location, leaf) = self.scan(mem, &search).await?;
             let mut next = Next::Link { dead: None };
             if let Some(entry) = leaf.entry {
                 let found = self.set_in_place(mem, entry, key, value, present).await?;
@@ -101,7 +101,8 @@ impl KvStore {
                         continue;
                     }
                     InPlace::Not(Examined::Stale | Examined::Longer | Examined::Live(_)) => {
-                        search.doubt(entry, found.err().unwrap_or(Error::Damaged { record: entry.addr }))?;
+                        search
+                            .suspect(entry, found.err().unwrap_or(Error::Damaged { record: entry.addr }))?;
                         continue;
                     }
                 }
@@ -121,13 +122,13 @@ impl KvStore {
                         return Ok(true);
                     }
                 }
-                Next::Link { dead } => match self.link(mem, place, &leaf, dead, entry).await? {
+                Next::Link { dead } => match self.link(mem, location, &leaf, dead, entry).await? {
                     Changed::Done => {
                         *draft = None;
                         return Ok(false);
                     }
                     Changed::Outdated => {}
-                    Changed::Full => self.split(mem, place).await?,
+                    Changed::Full => self.split(mem, location).await?,
                 },
             }
         }

@@ -10,14 +10,14 @@ pub(super) struct Search {
     /// Entries with the key's tag whose records are of other keys. An entry never changes its key.
     others: Vec<Entry>,
     /// The last entry whose record was not there.
-    doubtful: Option<Entry>,
+    suspect: Option<Entry>,
 }
 
 impl Search {
     /// Looks for the key with this hash.
     #[inline]
     pub(super) fn new(hash: KeyHash) -> Self {
-        Self { hash, others: Vec::new(), doubtful: None }
+        Self { hash, others: Vec::new(), suspect: None }
     }
 
     /// What the next scan has to skip.
@@ -43,11 +43,11 @@ impl Search {
     /// # Errors
     /// In that case, `error`.
     #[cold]
-    pub(super) fn doubt(&mut self, entry: Entry, error: Error) -> Result<(), Error> {
-        if self.doubtful == Some(entry) {
+    pub(super) fn suspect(&mut self, entry: Entry, error: Error) -> Result<(), Error> {
+        if self.suspect == Some(entry) {
             return Err(error);
         }
-        self.doubtful = Some(entry);
+        self.suspect = Some(entry);
         Ok(())
     }
 }

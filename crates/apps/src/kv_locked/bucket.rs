@@ -17,14 +17,14 @@ const LENGTHS: usize = 8;
 
 /// Where a record is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct Location {
     start: usize,
     value: usize,
     value_len: usize,
     end: usize,
 }
 
-impl Place {
+impl Location {
     /// Bytes that the record takes.
     pub(super) const fn bytes(self) -> usize {
         self.end - self.start
@@ -69,14 +69,14 @@ pub(super) fn set_next(bytes: &mut [u8], next: GlobalAddr) {
 
 /// The record of a key.
 #[inline]
-pub(super) fn find(bytes: &[u8], key: &[u8]) -> Option<Place> {
+pub(super) fn find(bytes: &[u8], key: &[u8]) -> Option<Location> {
     let (mut start, until) = (HEAD, HEAD + used(bytes));
     while start < until {
         let (key_len, value_len) = (length(bytes, start), length(bytes, start + 4));
         let end = start + record_bytes(key_len, value_len);
         let value = start + LENGTHS + key_len;
         if key_len == key.len() && bytes[start + LENGTHS..value] == *key {
-            return Some(Place { start, value, value_len, end });
+            return Some(Location { start, value, value_len, end });
         }
         start = end;
     }
@@ -85,20 +85,20 @@ pub(super) fn find(bytes: &[u8], key: &[u8]) -> Option<Place> {
 
 /// The value of a record.
 #[inline]
-pub(super) fn value(bytes: &[u8], place: Place) -> &[u8] {
-    &bytes[place.value..place.value + place.value_len]
+pub(super) fn value(bytes: &[u8], location: Location) -> &[u8] {
+    &bytes[location.value..location.value + location.value_len]
 }
 
 /// The same, to be changed.
-pub(super) fn value_mut(bytes: &mut [u8], place: Place) -> &mut [u8] {
-    &mut bytes[place.value..place.value + place.value_len]
+pub(super) fn value_mut(bytes: &mut [u8], location: Location) -> &mut [u8] {
+    &mut bytes[location.value..location.value + location.value_len]
 }
 
 /// Takes a record out.
-pub(super) fn remove(bytes: &mut [u8], place: Place) {
+pub(super) fn remove(bytes: &mut [u8], location: Location) {
     let until = HEAD + used(bytes);
-    bytes.copy_within(place.end..until, place.start);
-    set_used(bytes, used(bytes) - (place.end - place.start));
+    bytes.copy_within(location.end..until, location.start);
+    set_used(bytes, used(bytes) - (location.end - location.start));
 }
 
 /// Bytes that are free.
@@ -141,7 +141,7 @@ mod tests {
         for (key, value) in [(&b"a"[..], &b"first"[..]), (b"", b"no name"), (b"ab", b"")] {
             add(&mut bytes, key, value);
         }
-        let of = |bytes: &[u8], key: &[u8]| find(bytes, key).map(|place| value(bytes, place).to_vec());
+        let of = |bytes: &[u8], key: &[u8]| find(bytes, key).map(|location| value(bytes, location).to_vec());
         assert_eq!(of(&bytes, b""), Some(b"no name".to_vec()));
         assert_eq!(of(&bytes, b"ab"), Some(Vec::new()));
         let middle = find(&bytes, b"").unwrap();

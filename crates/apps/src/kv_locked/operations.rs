@@ -3,7 +3,7 @@
 use rackmem::{BytesWriteGuard, Discipline, GlobalAddr, LockedBytes, NodeHandle, NodeId};
 
 use super::LockedStore;
-use super::bucket::{self, Place};
+use super::bucket::{self, Location};
 use crate::kv::Error;
 
 /// A bucket of a chain, by its number in it.
@@ -21,16 +21,16 @@ impl LockedStore {
     pub fn get(&self, handle: &mut NodeHandle, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
         value.clear();
         let first = self.bucket(key)?.read(handle)?;
-        if let Some(place) = bucket::find(&first, key) {
-            value.extend_from_slice(bucket::value(&first, place));
+        if let Some(location) = bucket::find(&first, key) {
+            value.extend_from_slice(bucket::value(&first, location));
             return Ok(true);
         }
         let mut next = bucket::next(&first);
         while let Some(addr) = next {
             let further = self.further(handle, addr)?;
             let further = further.read(handle)?;
-            if let Some(place) = bucket::find(&further, key) {
-                value.extend_from_slice(bucket::value(&further, place));
+            if let Some(location) = bucket::find(&further, key) {
+                value.extend_from_slice(bucket::value(&further, location));
                 return Ok(true);
             }
             next = bucket::next(&further);
@@ -68,8 +68,8 @@ impl LockedStore {
     /// As [`LockedStore::get`].
     pub fn delete(&self, handle: &mut NodeHandle, key: &[u8]) -> Result<bool, Error> {
         let mut chain = Chain::enter(self, handle, key)?;
-        let Some((at, place)) = chain.find(handle, key)? else { return Ok(false) };
-        chain.on(handle, &at, |bytes| bucket::remove(bytes, place))?;
+        let Some((at, location)) = chain.find(handle, key)? else { return Ok(false) };
+        chain.on(handle, &at, |bytes| bucket::remove(bytes, location))?;
         Ok(true)
     }
 
@@ -85,9 +85,9 @@ impl LockedStore {
         bytes: &[u8],
     ) -> Result<bool, Error> {
         let mut chain = Chain::enter(self, handle, key)?;
-        let Some((at, place)) = chain.find(handle, key)? else { return Ok(false) };
+        let Some((at, location)) = chain.find(handle, key)? else { return Ok(false) };
         chain.on(handle, &at, |all| {
-            let value = bucket::value_mut(all, place);
+            let value = bucket::value_mut(all, location);
             let len = value.len();
             let outside = Error::OutsideValue { offset, len: bytes.len(), value: len };
             let end = offset.checked_add(bytes.len()).filter(|end| *end <= len).ok_or(outside)?;
@@ -151,7 +151,7 @@ struct Chain<'a> {
     first: BytesWriteGuard<'a>,
 }
 
-type Found = (At, Place);
+type Found = (At, Location);
 
 impl<'a> Chain<'a> {
     fn enter(store: &'a LockedStore, handle: &mut NodeHandle, key: &[u8]) -> Result<Self, Error> {
@@ -210,15 +210,15 @@ impl<'a> Chain<'a> {
             return Err(Error::ValueTooLong { len: value.len(), most });
         }
         let needed = bucket::record_bytes(key.len(), value.len());
-        if let Some((at, place)) = found {
+        if let Some((at, location)) = found {
             let fits = self.on(handle, at, |bytes| {
-                if bucket::value(bytes, *place).len() == value.len() {
-                    bucket::value_mut(bytes, *place).copy_from_slice(value);
+                if bucket::value(bytes, *location).len() == value.len() {
+                    bucket::value_mut(bytes, *location).copy_from_slice(value);
                     return true;
                 }
-                let fits = bucket::room(bytes) + place.bytes() >= needed;
+                let fits = bucket::room(bytes) + location.bytes() >= needed;
                 if fits {
-                    bucket::remove(bytes, *place);
+                    bucket::remove(bytes, *location);
                     bucket::add(bytes, key, value);
                 }
                 fits
@@ -232,9 +232,9 @@ impl<'a> Chain<'a> {
             Err(last) => self.go_on(handle, &last)?,
         };
         self.on(handle, &at, |bytes| bucket::add(bytes, key, value))?;
-        if let Some((old, place)) = found {
-            // Records in front of the new one stay where they are: the place still holds.
-            self.on(handle, old, |bytes| bucket::remove(bytes, *place))?;
+        if let Some((old, location)) = found {
+            // Records in front of the new one stay where they are: the location is still right.
+            self.on(handle, old, |bytes| bucket::remove(bytes, *location))?;
         }
         Ok(())
     }

@@ -205,7 +205,7 @@ impl<L: Versioned> ObjectStore<L> {
 
     /// The node and the bucket of a key.
     #[inline]
-    fn place(&self, key: &[u8]) -> Result<(usize, usize), Error> {
+    fn locate(&self, key: &[u8]) -> Result<(usize, usize), Error> {
         let most = self.form.key_bytes;
         if key.len() > most {
             return Err(Error::KeyTooLong { len: key.len(), most });

@@ -26,7 +26,7 @@ impl<L: Versioned> ObjectStore<L> {
     #[inline]
     pub fn get(&mut self, node: &mut NodeHandle, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
         value.clear();
-        let (part, index) = self.place(key)?;
+        let (part, index) = self.locate(key)?;
         self.read_bucket(node, part, index)?;
         if let Some(slot) = self.form.find(&self.bucket, key) {
             value.extend_from_slice(self.form.value(&self.bucket, slot));
@@ -39,7 +39,7 @@ impl<L: Versioned> ObjectStore<L> {
     #[cold]
     #[inline(never)]
     fn get_further(&mut self, node: &mut NodeHandle, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
-        let (part, index) = self.place(key)?;
+        let (part, index) = self.locate(key)?;
         'again: loop {
             loop {
                 if let Some(slot) = self.form.find(&self.bucket, key) {
@@ -60,10 +60,10 @@ impl<L: Versioned> ObjectStore<L> {
     /// # Errors
     /// If the key or the value is too long, or the rack's memory fails or is full.
     pub fn put(&mut self, node: &mut NodeHandle, key: &[u8], value: &[u8]) -> Result<bool, Error> {
-        let place = self.place(key)?;
+        let location = self.locate(key)?;
         self.check_value(value)?;
         loop {
-            let chain = Chain::read(self, node, place)?;
+            let chain = Chain::read(self, node, location)?;
             let at = chain.find(self, key);
             if chain.set(self, node, at, (key, value))? {
                 return Ok(at.is_some());
@@ -76,9 +76,9 @@ impl<L: Versioned> ObjectStore<L> {
     /// # Errors
     /// If the key is too long, or the rack's memory fails or is full.
     pub fn delete(&mut self, node: &mut NodeHandle, key: &[u8]) -> Result<bool, Error> {
-        let place = self.place(key)?;
+        let location = self.locate(key)?;
         loop {
-            let chain = Chain::read(self, node, place)?;
+            let chain = Chain::read(self, node, location)?;
             let Some(at) = chain.find(self, key) else { return Ok(false) };
             if chain.remove(self, node, at)? {
                 return Ok(true);
@@ -98,10 +98,10 @@ impl<L: Versioned> ObjectStore<L> {
         value: &mut Vec<u8>,
         mut change: impl FnMut(&mut Vec<u8>),
     ) -> Result<bool, Error> {
-        let place = self.place(key)?;
+        let location = self.locate(key)?;
         loop {
             value.clear();
-            let chain = Chain::read(self, node, place)?;
+            let chain = Chain::read(self, node, location)?;
             let Some(at) = chain.find(self, key) else { return Ok(false) };
             value.extend_from_slice(chain.value(self, at));
             change(value);

@@ -1,6 +1,6 @@
 //! What the metadata server answers a client.
 //!
-//! What must always hold: a slot whose entry was in doubt has another number before it is written to again, or is in its chain.
+//! What must always hold: a slot whose entry was indeterminate has another number before it is written to again, or is in its chain.
 
 use alloc::vec::Vec;
 
@@ -57,7 +57,7 @@ impl<R: Rules> Client<R> {
             (Step::Settling | Step::Renewing, Some(Answer::Linked)) => self.appended(id, out),
             (step @ (Step::Settling | Step::Renewing), Some(Answer::Free(version))) => {
                 let op = self.op(id);
-                let (at, _) = op.slot.expect("what was in doubt");
+                let (at, _) = op.slot.expect("what was indeterminate");
                 (op.slot, op.is_written, op.was_posted) = (Some((at, version)), false, false);
                 if step == Step::Renewing {
                     self.go_on(now, id, out);

@@ -124,7 +124,7 @@ impl<R: Rules> Client<R> {
     fn settle(&mut self, now: Nanos, id: OpId, then: Step, out: &mut Vec<Effect>) {
         let op = self.op(id);
         let (key, (at, version)) = (op.key, op.slot.expect("what was swapped in"));
-        if self.rules.holds(Rule::DoubtsAreSettled) || then == Step::Renewing {
+        if self.rules.holds(Rule::IndeterminateAppendsAreSettled) || then == Step::Renewing {
             self.call(now, id, then, Call::Settle { key, at, version }, out);
         } else {
             self.end(id, Done::Failed, out);
@@ -162,7 +162,7 @@ impl<R: Rules> Client<R> {
                 self.call(now, id, Step::Renewing, Call::Renew { at, version }, out);
             }
             Reply::Refused => self.lose(now, id, out),
-            Reply::Doubted | Reply::Original(_) => {
+            Reply::Indeterminate | Reply::Original(_) => {
                 self.settle(now, id, Step::Renewing, out);
             }
         }

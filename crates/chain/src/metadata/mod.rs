@@ -7,10 +7,10 @@
 //! | --- | --- |
 //! | `mod.rs` | what goes in and out, and what is answered |
 //! | `chains.rs` | one key's chain: its known entries, and appends whose predecessors are not known yet |
-//! | `slots.rs` | memory: slots that are free, given away, in chains, or at rest |
+//! | `slots.rs` | memory: slots that are free, given away, in chains, or in quarantine |
 //! | `walking.rs` | following chains, ending them, and finding out what became of a slot |
 //!
-//! What must always hold: a slot is free, or given to one client, or in one chain, or at rest; it rests before it is free again;
+//! What must always hold: a slot is free, or given to one client, or in one chain, or in quarantine; it is quarantined before it is free again;
 //! a chain is forgotten only when nobody can append to it.
 
 mod chains;
@@ -58,18 +58,18 @@ pub enum Effect {
 pub struct Config {
     /// Units of memory that there are, from unit 1 on.
     pub units: u32,
-    /// How long a slot rests: longer than any cursor counts.
-    pub rest: Nanos,
+    /// How long a slot stays in quarantine: longer than any cursor counts.
+    pub quarantine: Nanos,
     /// How long an append without its predecessor may wait, until the chain is walked.
-    pub patience: Nanos,
+    pub timeout: Nanos,
     /// Where a switch steers: longer than any request is in flight. An entry may stand behind another one that is not in a chain
     /// yet, and comes into it with that. Zero without such a switch.
-    pub doubt: Nanos,
+    pub decide_after: Nanos,
 }
 
 /// What is decided when everything is over that was in flight.
 #[derive(Clone, Copy, Debug)]
-enum Doubt {
+enum Undecided {
     Asked(u64, walking::Asked),
     Dead(ClientId),
 }
@@ -89,7 +89,7 @@ pub struct Metadata<R: Rules = AllRules> {
     /// Keys with appends that wait for their predecessors, and since when.
     waiting: Map<u64, Nanos>,
     /// In the order of time.
-    doubts: VecDeque<(Nanos, Doubt)>,
+    undecided: VecDeque<(Nanos, Undecided)>,
     rules: R,
 }
 
@@ -111,7 +111,7 @@ impl<R: Rules> Metadata<R> {
             walks: Map::new(),
             sweeps: Map::new(),
             waiting: Map::new(),
-            doubts: VecDeque::new(),
+            undecided: VecDeque::new(),
             rules,
         }
     }
@@ -122,7 +122,7 @@ impl<R: Rules> Metadata<R> {
     /// If that is none, or several where a switch steers.
     #[must_use]
     pub fn with_copies(self, copies: u8) -> Self {
-        assert!(copies == 1 || copies > 1 && self.config.doubt == Nanos::ZERO, "{copies} copies");
+        assert!(copies == 1 || copies > 1 && self.config.decide_after == Nanos::ZERO, "{copies} copies");
         Self { copies, ..self }
     }
 
@@ -144,7 +144,7 @@ impl<R: Rules> Metadata<R> {
             Call::Slots { class, count } => {
                 let slots = self.slots.give(id.client, class, count);
                 if slots.is_empty() {
-                    // What is behind known tails comes back when it has rested.
+                    // What is behind known tails comes back when its quarantine is over.
                     self.walk_all(out);
                 }
                 Answer::Slots(slots)
@@ -166,7 +166,7 @@ impl<R: Rules> Metadata<R> {
             Call::Finish { .. } => Answer::Absent,
             Call::Settle { key, at, version } => {
                 let asked = walking::Asked { id, slot: Some((at, version)) };
-                return self.decide(now, Doubt::Asked(key, asked), out);
+                return self.decide(now, Undecided::Asked(key, asked), out);
             }
         };
         out.push(Effect::Answer(id, answer));
@@ -180,20 +180,20 @@ impl<R: Rules> Metadata<R> {
     }
 
     /// Finds out what became of a slot, or of all of a client's: when nothing is in flight any more.
-    fn decide(&mut self, now: Nanos, doubt: Doubt, out: &mut Vec<Effect>) {
-        if self.rules.holds(Rule::DoubtsWait) && self.config.doubt > Nanos::ZERO {
-            self.doubts.push_back((now + self.config.doubt, doubt));
+    fn decide(&mut self, now: Nanos, question: Undecided, out: &mut Vec<Effect>) {
+        if self.rules.holds(Rule::IndeterminateAppendsWait) && self.config.decide_after > Nanos::ZERO {
+            self.undecided.push_back((now + self.config.decide_after, question));
         } else {
-            self.look_for(doubt, out);
+            self.look_for(question, out);
         }
     }
 
-    fn look_for(&mut self, doubt: Doubt, out: &mut Vec<Effect>) {
-        match doubt {
-            Doubt::Asked(key, asked) if self.chains.contains_key(&key) => self.walk_for(key, asked, out),
+    fn look_for(&mut self, question: Undecided, out: &mut Vec<Effect>) {
+        match question {
+            Undecided::Asked(key, asked) if self.chains.contains_key(&key) => self.walk_for(key, asked, out),
             // The chain has ended: whatever was in it was found then.
-            Doubt::Asked(key, asked) => self.answer(key, vec![asked], out),
-            Doubt::Dead(client) => self.sweep(client, out),
+            Undecided::Asked(key, asked) => self.answer(key, vec![asked], out),
+            Undecided::Dead(client) => self.sweep(client, out),
         }
     }
 
@@ -223,8 +223,9 @@ impl<R: Rules> Metadata<R> {
         let Some(chain) = self.chains.get_mut(&key) else { return };
         while let Some((at, version)) = chain.advance() {
             self.slots.link(at);
-            let until = if self.rules.holds(Rule::SlotsRest) { now + self.config.rest } else { now };
-            self.slots.rest(at, version, until);
+            let until =
+                if self.rules.holds(Rule::SlotsAreQuarantined) { now + self.config.quarantine } else { now };
+            self.slots.quarantine(at, version, until);
         }
         self.slots.link(chain.tail().0);
     }
@@ -232,32 +233,32 @@ impl<R: Rules> Metadata<R> {
     /// Does what is due.
     pub fn on_deadline(&mut self, now: Nanos, out: &mut Vec<Effect>) {
         self.slots.wake(now);
-        let patience = self.config.patience;
-        let due = |(key, since): (&u64, &Nanos)| (now.saturating_sub(*since) >= patience).then_some(*key);
+        let timeout = self.config.timeout;
+        let due = |(key, since): (&u64, &Nanos)| (now.saturating_sub(*since) >= timeout).then_some(*key);
         let due: Vec<u64> = self.waiting.iter().filter_map(due).collect();
         for key in due {
             self.waiting.remove(&key);
             self.walk(key, out);
         }
-        while let Some((until, doubt)) = self.doubts.front().copied()
+        while let Some((until, question)) = self.undecided.front().copied()
             && until <= now
         {
-            self.doubts.pop_front();
-            self.look_for(doubt, out);
+            self.undecided.pop_front();
+            self.look_for(question, out);
         }
     }
 
     /// When something is due.
     pub fn next_deadline(&self) -> Nanos {
-        let waiting = self.waiting.values().min().map(|since| *since + self.config.patience);
-        let doubt = self.doubts.front().map_or(Nanos::MAX, |(until, _)| *until);
-        self.slots.next_waking().min(waiting.unwrap_or(Nanos::MAX)).min(doubt)
+        let waiting = self.waiting.values().min().map(|since| *since + self.config.timeout);
+        let undecided = self.undecided.front().map_or(Nanos::MAX, |(until, _)| *until);
+        self.slots.next_waking().min(waiting.unwrap_or(Nanos::MAX)).min(undecided)
     }
 
     /// A client is dead, and nothing that it has asked of memory will be executed any more.
     pub fn on_death(&mut self, now: Nanos, client: ClientId, out: &mut Vec<Effect>) {
         if self.rules.holds(Rule::TheDeadAreSwept) && self.slots.has(client) {
-            self.decide(now, Doubt::Dead(client), out);
+            self.decide(now, Undecided::Dead(client), out);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The memory of a store, in slots of sixteen sizes.
 //!
 //! ```text
-//!   free ── give ──> given to a client ── link ──> in a chain ── rest ──> at rest ── wake ──> free, for the next use
+//!   free ── give ──> given to a client ── link ──> in a chain ── replace ──> in quarantine ── wake ──> free, for the next use
 //!                          └────────────── take back, renew ──────────────────────────────────┘
 //! ```
 //!
@@ -27,7 +27,7 @@ pub(super) struct Slots {
     free: [Vec<(Location, EntryVersion)>; Class::COUNT],
     given: Map<Location, (ClientId, EntryVersion)>,
     linked: Set<Location>,
-    resting: VecDeque<(Nanos, Location, EntryVersion)>,
+    quarantined: VecDeque<(Nanos, Location, EntryVersion)>,
 }
 
 impl Slots {
@@ -39,7 +39,7 @@ impl Slots {
             free: Default::default(),
             given: Map::new(),
             linked: Set::new(),
-            resting: VecDeque::new(),
+            quarantined: VecDeque::new(),
         }
     }
 
@@ -87,19 +87,19 @@ impl Slots {
         self.linked.contains(&at)
     }
 
-    /// It is not the tail any more, and rests until then.
-    pub(super) fn rest(&mut self, at: Location, version: EntryVersion, until: Nanos) {
+    /// It is not the tail any more, and is in quarantine until then.
+    pub(super) fn quarantine(&mut self, at: Location, version: EntryVersion, until: Nanos) {
         if self.linked.remove(&at) {
-            self.resting.push_back((until, at, version));
+            self.quarantined.push_back((until, at, version));
         }
     }
 
-    /// What has rested long enough is free.
+    /// What was in quarantine long enough is free.
     pub(super) fn wake(&mut self, now: Nanos) {
-        while let Some((until, at, version)) = self.resting.front().copied()
+        while let Some((until, at, version)) = self.quarantined.front().copied()
             && until <= now
         {
-            self.resting.pop_front();
+            self.quarantined.pop_front();
             self.put_back(at, version);
         }
     }
@@ -109,7 +109,7 @@ impl Slots {
     }
 
     pub(super) fn next_waking(&self) -> Nanos {
-        self.resting.front().map_or(Nanos::MAX, |(until, ..)| *until)
+        self.quarantined.front().map_or(Nanos::MAX, |(until, ..)| *until)
     }
 
     /// The client goes on with the slot, in another use of it.
@@ -147,9 +147,9 @@ impl Slots {
 
     pub(super) fn invariants(&self) {
         let free = self.free.iter().flatten().map(|(at, _)| *at);
-        let resting = self.resting.iter().map(|(_, at, _)| *at);
+        let quarantined = self.quarantined.iter().map(|(_, at, _)| *at);
         let all: Vec<Location> = free
-            .chain(resting)
+            .chain(quarantined)
             .chain(self.given.keys().copied())
             .chain(self.linked.iter().copied())
             .collect();

@@ -175,12 +175,13 @@ impl<R: Rules> Metadata<R> {
         self.look(key, out);
     }
 
-    /// The chain has ended: nobody can append to it. All of it rests, and the key is forgotten.
+    /// The chain has ended: nobody can append to it. All of it goes into quarantine, and the key is forgotten.
     fn forget(&mut self, now: Nanos, key: u64, out: &mut Vec<Effect>) {
         let (at, version) = self.chains.remove(&key).expect("it was there").tail();
         self.waiting.remove(&key);
-        let until = if self.rules.holds(Rule::SlotsRest) { now + self.config.rest } else { now };
-        self.slots.rest(at, version, until);
+        let until =
+            if self.rules.holds(Rule::SlotsAreQuarantined) { now + self.config.quarantine } else { now };
+        self.slots.quarantine(at, version, until);
         let walk = self.walks.remove(&key).expect("it was walked");
         self.answer(key, walk.asked.into_iter().chain(walk.later).collect(), out);
         self.swept(key);

@@ -127,8 +127,9 @@ fn who_lags_behind_takes_what_another_has_learned() {
 
 #[test]
 fn a_walk_that_is_answered_so_late_that_its_slot_is_the_tail_again_looks_once_more() {
-    // Two slots, each used again at once after a short rest.
-    let config = metadata::Config { units: 2, rest: Nanos(10), patience: Nanos(1000), doubt: Nanos::ZERO };
+    // Two slots, each used again at once after a short quarantine.
+    let config =
+        metadata::Config { units: 2, quarantine: Nanos(10), timeout: Nanos(1000), decide_after: Nanos::ZERO };
     let (mut server, mut out) = (Metadata::new(config), Vec::new());
     let (client, class, mut number) = (ClientId(1), Class::new(0).unwrap(), 0);
     let mut call = |server: &mut Metadata, now, call| {

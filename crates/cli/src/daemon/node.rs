@@ -158,7 +158,7 @@ fn join(
         |error: &dyn std::fmt::Display| Fault::failed(format_args!("{id} of rack `{}`: {error}", file.name));
     let transport = file.open_at(PlaceId::node(id), location).map_err(|error| failed(&error))?;
     let mut watch = PeerWatch::of_joining(&*transport);
-    let process = ProcessConfig { patience: Duration::MAX, ..file.process() };
+    let process = ProcessConfig { join_timeout: Duration::MAX, ..file.process() };
     let joined = Rack::join_over_while(&file.config, id, &process, &transport, &mut || {
         news.say(&mut watch);
         !stop.requested()

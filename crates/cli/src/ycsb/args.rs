@@ -99,7 +99,7 @@ pub struct Args {
     #[arg(long, value_name = "off|N|all", default_value = "off")]
     pub(crate) steering: Steering,
 
-    /// The switch sends reads of chains to the tail, too, if they fit a packet (only with --steering). What was replaced then rests for
+    /// The switch sends reads of chains to the tail, too, if they fit a packet (only with --steering). What was replaced then stays in quarantine for
     /// seconds longer before its memory is used anew
     #[arg(long)]
     pub(crate) steer_reads: bool,

@@ -125,16 +125,16 @@ pub(crate) fn memory_for_chains(args: &Args, workload: &Workload) -> Bytes {
     /// Behind a part of the units that is not the last one there is room for the largest slot.
     const MARGIN: u64 = 2 << 20;
     let config = chain_config(workload, args.chains());
-    Bytes((config.bytes_on_each(rest(args)) + MARGIN) * config.copies as u64 + BESIDE)
+    Bytes((config.bytes_on_each(quarantine(args)) + MARGIN) * config.copies as u64 + BESIDE)
 }
 
 /// How long slots of chains rest on the rack that the flags ask for.
-pub(crate) fn rest(args: &Args) -> Nanos {
+pub(crate) fn quarantine(args: &Args) -> Nanos {
     let steers = args.steers();
     let config = Config {
         steering: steers.map(|how| how.keys),
         steer_reads: steers.is_some_and(|how| how.reads),
         ..Config::default()
     };
-    config.least_rest(Nanos::from_millis(args.chains().lease.into()))
+    config.least_quarantine(Nanos::from_millis(args.chains().lease.into()))
 }

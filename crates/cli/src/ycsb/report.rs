@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::args::Args;
 use super::engine::{Choice, Engine};
 use super::measure::Measured;
-use super::rack::rest;
+use super::rack::quarantine;
 use super::store::{Appends, ratio};
 use super::trips::TripCounts;
 use super::workload::{Kind, Workload};
@@ -42,7 +42,7 @@ pub(crate) struct RackShape {
 pub(crate) struct ChainShape {
     steer_reads: bool,
     preload: bool,
-    /// Milliseconds for which clients use what they know, and for which slots rest.
+    /// Milliseconds for which clients use what they know, and for which slots stay in quarantine.
     lease_ms: u32,
     rest_ms: u64,
     /// Nodes whose memories the store has, and in how many of them each record is.
@@ -67,7 +67,7 @@ impl RackShape {
                 steer_reads: args.steer_reads,
                 preload: args.preload,
                 lease_ms: args.chains().lease,
-                rest_ms: rest(args).0.div_ceil(1_000_000),
+                rest_ms: quarantine(args).0.div_ceil(1_000_000),
                 memories: args.chains().memories,
                 copies: args.chains().copies,
             }),
@@ -101,7 +101,7 @@ impl RackShape {
                 (some, copies) => format!("in {copies} copies in the memories of nodes 0 to {}", some - 1),
             };
             format!(
-                "\nchains {place}: {}, with what is written while slots rest, for {rest_ms} ms; lease of {lease_ms} ms",
+                "\nchains {place}: {}, with what is written while slots stay in quarantine, for {rest_ms} ms; lease of {lease_ms} ms",
                 self.memory_bytes_per_node
             )
         })
@@ -342,7 +342,7 @@ impl Report {
             if let Some(appends) = workload.appends.filter(|appends| *appends != Appends::default()) {
                 let _ = writeln!(
                     text,
-                    "   steering {}: {} appends steered, {} of them to another entry than they asked for; {} passed as they were, {} refused, {} in doubt; {} reads sent to the tail",
+                    "   steering {}: {} appends steered, {} of them to another entry than they asked for; {} passed as they were, {} refused, {} indeterminate; {} reads sent to the tail",
                     self.rack.steering,
                     appends.steered,
                     appends.moved,

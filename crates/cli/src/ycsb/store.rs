@@ -62,7 +62,7 @@ pub(crate) struct Appends {
     pub(crate) unsteered: u64,
     /// Answered as refused.
     pub(crate) refused: u64,
-    /// Answered as in doubt.
+    /// Answered as indeterminate.
     pub(crate) doubted: u64,
     /// Reads that were sent to the tail.
     pub(crate) reads: u64,
@@ -83,8 +83,8 @@ impl Appends {
 
 impl From<rackmem::SteeringCounts> for Appends {
     fn from(counts: rackmem::SteeringCounts) -> Self {
-        let rackmem::SteeringCounts { steered, moved, unsteered, refused, doubted, reads, .. } = counts;
-        Self { steered, moved, unsteered, refused, doubted, reads }
+        let rackmem::SteeringCounts { steered, moved, unsteered, refused, indeterminate, reads, .. } = counts;
+        Self { steered, moved, unsteered, refused, doubted: indeterminate, reads }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is asked of other nodes for chains, as words: of the metadata server, and of memory about connections.
 //!
 //! ```text
-//!   serve     1 | incarnation | lease | rest | more copies 32, units at each home 32 | homes: address, key 32 incarnation 32
+//!   serve     1 | incarnation | lease | quarantine | more copies 32, units at each home 32 | homes: address, key 32 incarnation 32
 //!   describe  2
 //!   do        3 | store | thread | number | a client's call
 //!   told      4 | store | thread | appends: key, behind 32 at 32, version 8 kind 32
@@ -65,8 +65,8 @@ impl Ask {
             Self::Told { store, thread, appends } => {
                 let appends = appends.iter().flat_map(|append| {
                     let Appended { key, behind, at, version, kind } = *append;
-                    let places = u64::from(behind.to_bits()) << 32 | u64::from(at.to_bits());
-                    [key, places, u64::from(version.0) << 32 | kind as u64]
+                    let locations = u64::from(behind.to_bits()) << 32 | u64::from(at.to_bits());
+                    [key, locations, u64::from(version.0) << 32 | kind as u64]
                 });
                 let [addr, key] = home_words(store);
                 [4, addr, key, u64::from(*thread)].into_iter().chain(appends).collect()
@@ -99,14 +99,14 @@ impl Ask {
             [4, addr, key, by, ref appends @ ..] => {
                 let store = home_of(&[addr, key]);
                 let (appends, rest) = appends.as_chunks::<3>();
-                let append = |[key, places, rest]: &[u64; 3]| {
+                let append = |[key, locations, rest]: &[u64; 3]| {
                     let kind = match *rest as u32 {
                         1 => EntryKind::Value,
                         2 => EntryKind::Deleted,
                         _ => return None,
                     };
                     let version = EntryVersion(u8::try_from(rest >> 32).ok()?);
-                    let (behind, at) = (location(places >> 32)?, location(places & 0xffff_ffff)?);
+                    let (behind, at) = (location(locations >> 32)?, location(locations & 0xffff_ffff)?);
                     Some(Appended { key: *key, behind, at, version, kind })
                 };
                 let appends = appends.iter().map(append).collect::<Option<_>>()?;
@@ -148,24 +148,25 @@ fn home_of(&[addr, key]: &[u64; 2]) -> Home {
 
 /// A store's description.
 pub(crate) fn setup_words(setup: &Setup) -> Vec<u64> {
-    let Setup { lease, rest, each, copies, homes } = setup;
+    let Setup { lease, quarantine, each, copies, homes } = setup;
     let homes = homes.iter().flat_map(home_words);
     let units = u64::from(copies - 1) << 32 | u64::from(*each);
-    [lease.0, rest.0, units].into_iter().chain(homes).collect()
+    [lease.0, quarantine.0, units].into_iter().chain(homes).collect()
 }
 
 /// Reads one.
 pub(crate) fn setup_of(words: &[u64]) -> Option<Setup> {
-    let [lease, rest, each, homes @ ..] = words else { return None };
+    let [lease, quarantine, each, homes @ ..] = words else { return None };
     let (homes, left) = homes.as_chunks::<2>();
     let homes: Vec<Home> = homes.iter().map(home_of).collect();
     let copies = u8::try_from(*each >> 32).ok()?.checked_add(1)?;
-    let setup = Setup { lease: Nanos(*lease), rest: Nanos(*rest), each: *each as u32, copies, homes };
+    let setup =
+        Setup { lease: Nanos(*lease), quarantine: Nanos(*quarantine), each: *each as u32, copies, homes };
     let is_whole = left.is_empty() && setup.homes.len().is_multiple_of(copies.into());
     // Copies are at different nodes.
     let are_copies =
         copies == 1 || usize::from(copies) <= setup.parts() && setup.nodes().count() == setup.parts();
-    let is_one = lease < rest && setup.homes.iter().all(|home| home.addr.home().index() < 64);
+    let is_one = lease < quarantine && setup.homes.iter().all(|home| home.addr.home().index() < 64);
     let has_units = Setup::units(setup.each, setup.parts()).is_some();
     (is_whole && are_copies && is_one && has_units).then_some(setup)
 }
@@ -270,13 +271,13 @@ mod tests {
 
     #[test]
     fn what_is_asked_is_read_as_it_was_written() {
-        let (place, version) = (at(15, UNITS - 1), EntryVersion(255));
+        let (location, version) = (at(15, UNITS - 1), EntryVersion(255));
         let home = Home {
             addr: GlobalAddr::new(NodeId(63), 77),
             key: Key(u32::MAX),
             incarnation: Incarnation(u32::MAX),
         };
-        let setup = Setup { lease: Nanos(1), rest: Nanos(2), each: 9, copies: 1, homes: vec![home; 2] };
+        let setup = Setup { lease: Nanos(1), quarantine: Nanos(2), each: 9, copies: 1, homes: vec![home; 2] };
         let at_two = |node| Home { addr: GlobalAddr::new(NodeId(node), 64), ..home };
         let two = Setup { copies: 2, homes: [0, 1, 1, 0].map(at_two).into(), ..setup.clone() };
         let together = Setup { copies: 2, homes: [0, 0, 0, 0].map(at_two).into(), ..setup.clone() };
@@ -289,12 +290,12 @@ mod tests {
             Call::Find { key: u64::MAX },
             Call::FindSome { key: u64::MAX, more: 9 },
             Call::Slots { class: Class::new(15).unwrap(), count: 9 },
-            Call::Create { key: 1, at: place, version },
+            Call::Create { key: 1, at: location, version },
             Call::Settle { key: 2, at: at(0, 1), version },
-            Call::Renew { at: place, version },
+            Call::Renew { at: location, version },
             Call::Finish { key: u64::MAX },
         ];
-        let append = Appended { key: 1, behind: at(0, 1), at: place, version, kind: EntryKind::Deleted };
+        let append = Appended { key: 1, behind: at(0, 1), at: location, version, kind: EntryKind::Deleted };
         let connect =
             Connect { thread: 1023, to_memory: Psn::new(1), to_client: Psn::new(0xff_ffff), outstanding: 7 };
         let all =

@@ -1,4 +1,4 @@
-//! What carries verbs and calls: the seam between clients and the kinds of racks.
+//! What delivers verbs and calls: the seam between clients and the kinds of racks.
 //!
 //! What must always hold: what was posted ends; a call that comes again with its number is the same call.
 
@@ -12,9 +12,9 @@ use super::Introduction;
 use super::ask::Connect;
 use super::session::{Ran, Session, What};
 use super::store::{Home, Setup, Store};
+use crate::actor::{Allocated, Failure, ThreadContext};
 use crate::config::Steering;
 use crate::networked::verbs::chain_work::{Ended, Ticket, Work};
-use crate::place::{Allocated, Failure, ThreadContext};
 
 /// One node of a rack, as its clients of chains see it.
 pub(crate) trait Fabric {
@@ -95,7 +95,7 @@ pub(crate) fn whose(client: ClientId) -> (NodeId, Incarnation) {
 /// What application threads do with chains, on whatever kind of rack.
 pub trait Chains {
     /// The shortest time for which slots of a store may rest whose clients use what they know for so long.
-    fn least_rest(&self, lease: Nanos) -> Nanos;
+    fn least_quarantine(&self, lease: Nanos) -> Nanos;
 
     /// Begins a store in memory that was allocated for it, in the incarnations of its homes that the setup names, whose bytes are known
     /// to be zero or not: what the homes' NICs call it is found out here.

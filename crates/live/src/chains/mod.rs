@@ -12,9 +12,9 @@
 //! | `port.rs` | a client's queue pairs: verbs, and connections that break |
 //! | `server.rs` | the metadata server |
 //! | `ask.rs` | what is asked of other nodes, as words |
-//! | `relay.rs` | the switch, which carries verbs on, and may steer |
+//! | `relay.rs` | the switch, which forwards verbs, and may steer |
 //! | `times.rs` | how long things take, and how long what is known counts |
-//! | `fabric.rs` | what carries verbs and calls: the seam to the kinds of racks |
+//! | `fabric.rs` | what delivers verbs and calls: the seam to the kinds of racks |
 //!
 //! What must always hold: a verb whose outcome is not known is not executed any more when that is said; a call is executed once.
 
@@ -38,7 +38,7 @@ pub use session::{LONGEST_VALUE, Ran, Session, What};
 pub(crate) use store::Pools;
 pub use store::{Home, Setup, Store};
 pub(crate) use switch::relay::Introduction;
-pub(crate) use times::doubt;
-pub use times::least_rest;
+pub(crate) use times::decide_after;
+pub use times::least_quarantine;
 
 pub use fabric::Chains;

@@ -1,6 +1,6 @@
 //! How long a client waits before it asks the same thing again: whoever was told that its question cannot be answered yet.
 //!
-//! On the client's thread. What the metadata server does not know yet may take a walk, some microseconds, or as long as a doubt, some seconds: nobody
+//! On the client's thread. What the metadata server does not know yet may take a walk, some microseconds, or as long as an indeterminate append takes to be decided, some seconds: nobody
 //! is helped by a thousand questions. What must always hold: each pause is at most twice as long as the one before, and at most
 //! [`LONGEST`]; and nobody asks for ever.
 
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_to_the_longest_and_end_when_patience_does() {
+    fn pauses_grow_to_the_longest_and_end_with_the_timeout() {
         let began = Nanos(7_000_000_000);
         let (mut pauses, mut now, mut took) = (Pauses::new(began), began, Vec::new());
         while let Some(until) = pauses.after(now) {
@@ -55,12 +55,12 @@ mod tests {
         assert_eq!(took.last(), Some(&5_000_000));
         let short = took.iter().filter(|pause| **pause < LONGEST.0).count();
         assert_eq!(short, 10, "after ten of them it takes the longest");
-        // A doubt of three seconds and a half is not asked about more often than that.
-        let in_doubt = took.iter().scan(0, |sum, pause| {
+        // What is decided after three seconds and a half is not asked about more often than that.
+        let asked = took.iter().scan(0, |sum, pause| {
             *sum += pause;
             (*sum < 3_500_000_000).then_some(())
         });
-        assert!(in_doubt.count() < 720);
+        assert!(asked.count() < 720);
         let tried = now - began;
         assert!(tried >= TIMEOUT && tried < TIMEOUT + LONGEST + LONGEST, "{tried}");
         assert_eq!(pauses.after(now), None, "and it stays at that");

@@ -17,8 +17,8 @@ use super::Introduction;
 use super::ask::Connect;
 use super::fabric::Fabric;
 use super::store::{Home, Setup, Store};
+use crate::actor::{Failure, ThreadContext};
 use crate::networked::verbs::chain_work::{Ended, Kind, Ticket, Work};
-use crate::place::{Failure, ThreadContext};
 
 /// How long a connection is tried before the memory counts as out of reach.
 const TIMEOUT: Nanos = Nanos(60_000_000_000);
@@ -56,9 +56,9 @@ pub(super) struct Port {
     outstanding: u32,
     /// A read is of what it asks for: a switch that steers is told so.
     as_asked: bool,
-    /// In which epoch each connection began: at the place of the first home at its node.
+    /// In which epoch each connection began: at the index of the first home at its node.
     connected: Box<[Option<SwitchEpoch>]>,
-    /// Of each home, that place.
+    /// Of each home, that index.
     at: Box<[usize]>,
 }
 
@@ -71,8 +71,8 @@ const fn location_of(verb: &Verb) -> Location {
 impl Port {
     pub(super) fn new(store: Arc<Store>, thread: u16, outstanding: u32) -> Self {
         let homes = &store.setup.homes;
-        let place = |home: &Home| homes.iter().position(|first| first.addr.home() == home.addr.home());
-        let at = homes.iter().map(|home| place(home).expect("it is among them")).collect();
+        let first_at = |home: &Home| homes.iter().position(|first| first.addr.home() == home.addr.home());
+        let at = homes.iter().map(|home| first_at(home).expect("it is among them")).collect();
         let connected = vec![None; homes.len()].into();
         Self { store, thread, outstanding, as_asked: false, connected, at }
     }

@@ -1,7 +1,7 @@
 //! What the switch does with packets between clients of chains and memory, on live racks: the machine ([`switch::relay`]), with what it is
-//! built for, and the payloads that it carries on.
+//! built for, and the payloads that it forwards.
 //!
-//! In the switch's process, or in an embedded rack under a lock. What must always hold: what is sent on carries the bytes that came.
+//! In the switch's process, or in an embedded rack under a lock. What must always hold: a packet is forwarded with the bytes that came with it.
 
 use nic::verbs::Mtu;
 use switch::chains::{self, Action, Binding, Steering};
@@ -20,7 +20,7 @@ const KEYS: usize = 100_000;
 /// for 16 Ki of them beside the other programs.
 const CONNECTIONS: usize = 128;
 /// Packet numbers of a connection that the program remembers: far more than a requester has in flight, because others' appends may wait
-/// for the acknowledgement of one of them, and are in doubt if it is forgotten.
+/// for the acknowledgement of one of them, and are indeterminate if it is forgotten.
 const WINDOW: u32 = 128;
 /// Cells for entries that were written. An append needs one until it is acknowledged.
 const SLOTS: usize = 1 << 14;
@@ -33,8 +33,8 @@ pub(super) const BINDING: Binding = Binding::NONE;
 /// What the switch has done for chains.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SteeringCounts {
-    /// Packets that were carried on.
-    pub carried: u64,
+    /// Packets that were forwarded.
+    pub forwarded: u64,
     /// Appends that were sent to the tail, and those of them that would have gone elsewhere.
     pub steered: u64,
     /// The latter.
@@ -44,7 +44,7 @@ pub struct SteeringCounts {
     /// Appends that were answered as refused.
     pub refused: u64,
     /// Appends of which nobody knows what became.
-    pub doubted: u64,
+    pub indeterminate: u64,
     /// Acknowledgements that were dropped because the one in front was missing.
     pub waited: u64,
     /// Reads that were sent to the tail.
@@ -88,7 +88,7 @@ impl Relay {
 
     /// What it has done.
     pub(crate) fn counts(&self) -> SteeringCounts {
-        let mut counts = SteeringCounts { carried: self.0.carried(), ..SteeringCounts::default() };
+        let mut counts = SteeringCounts { forwarded: self.0.forwarded(), ..SteeringCounts::default() };
         if let Some(program) = self.0.program() {
             let its = program.counters();
             let unsteered = chains::Unsteered::ALL.iter().map(|why| its.unsteered(*why)).sum();
@@ -97,7 +97,7 @@ impl Relay {
                 moved: its.moved,
                 unsteered,
                 refused: its.refused,
-                doubted: its.doubted,
+                indeterminate: its.indeterminate,
                 waited: its.waited,
                 reads: its.reads,
                 reads_ahead: its.reads_ahead,

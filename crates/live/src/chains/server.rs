@@ -18,7 +18,7 @@ use wire::{Incarnation, Nanos, NodeId};
 use super::fabric::{Fabric, whose};
 use super::port::{Aimed, Port};
 use super::store::{Setup, Store};
-use crate::place::{Failure, ThreadContext};
+use crate::actor::{Failure, ThreadContext};
 
 /// How long an append waits for its predecessor until its chain is walked.
 const TIMEOUT: Nanos = Nanos::from_millis(20);
@@ -109,13 +109,14 @@ pub(crate) struct Server {
 
 impl Server {
     /// A server of this store, with the number of its queue pairs.
-    /// Where the switch steers, `doubt` is longer than any request is in flight; otherwise it is zero.
-    pub(crate) fn new(store: Arc<Store>, thread: u16, doubt: Nanos) -> Self {
-        let Setup { rest, each, copies, .. } = &store.setup;
+    /// Where the switch steers, `decide_after` is longer than any request is in flight; otherwise it is zero.
+    pub(crate) fn new(store: Arc<Store>, thread: u16, decide_after: Nanos) -> Self {
+        let Setup { quarantine, each, copies, .. } = &store.setup;
         let units = Setup::units(*each, store.setup.parts()).expect("it was looked at");
         // A store with copies is not steered, as none is over several memories.
-        let doubt = if *copies > 1 { Nanos::ZERO } else { doubt };
-        let machine = Metadata::new(Config { units, rest: *rest, patience: TIMEOUT, doubt });
+        let decide_after = if *copies > 1 { Nanos::ZERO } else { decide_after };
+        let machine =
+            Metadata::new(Config { units, quarantine: *quarantine, timeout: TIMEOUT, decide_after });
         let machine = machine.with_copies(*copies);
         let state = State {
             machine,

@@ -18,8 +18,8 @@ use super::port::{Aimed, Amount, Port, value_of};
 use super::relay::BINDING;
 use super::store::{Setup, Store};
 use super::times;
+use crate::actor::{Failure, ThreadContext};
 use crate::config::Steering;
-use crate::place::{Failure, ThreadContext};
 
 /// Slots that a client asks for at a time.
 const SLOTS: u32 = 16;
@@ -79,7 +79,7 @@ pub struct Session {
 impl Session {
     /// A client on a rack whose switch steers like that.
     pub(super) fn new(store: Arc<Store>, thread: u16, steering: Option<Steering>) -> Self {
-        let Setup { lease, rest, copies, homes, .. } = &store.setup;
+        let Setup { lease, quarantine, copies, homes, .. } = &store.setup;
         let config = Config { lease: *lease, slots: SLOTS, cursors: CURSORS };
         let reads = homes.len() == 1 && steering.is_some_and(|how| how.reads);
         let ask_after = if reads { ASK_AFTER_STEERED } else { ASK_AFTER };
@@ -91,7 +91,7 @@ impl Session {
                 machine = machine.swapping_at_once();
             }
             if steering.is_some() {
-                machine.expect_steered_appends(times::old_cursors(*rest));
+                machine.expect_steered_appends(times::old_cursors(*quarantine));
                 if reads {
                     machine.expect_steered_reads();
                     machine = machine.asking_for_more(MORE);
@@ -158,7 +158,7 @@ impl Session {
         };
         let began = fabric.now();
         // What rests comes back; others may have had it by then, or have told late that it may rest.
-        let room = self.store().setup.rest + self.store().setup.rest + LATE;
+        let room = self.store().setup.quarantine + self.store().setup.quarantine + LATE;
         let mut trips = 0;
         loop {
             let (done, took) = self.once(fabric, context, key, request, value)?;
@@ -171,7 +171,7 @@ impl Session {
                 Done::NoMemory if waited < room && Class::of_value(value.len() as u32).is_some() => {
                     self.tell(fabric, context);
                     // Each time that it asks, all chains are walked.
-                    let until = fabric.now() + Nanos(self.store().setup.rest.0 / 8);
+                    let until = fabric.now() + Nanos(self.store().setup.quarantine.0 / 8);
                     while fabric.now() < until {
                         fabric.pass_time(context);
                     }

@@ -14,9 +14,9 @@ use wire::{GlobalAddr, Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::Introduction;
 use super::session::Session;
+use crate::actor::Failure;
 use crate::config::Steering;
 use crate::memory::regions::Shape;
-use crate::place::Failure;
 
 /// Memory of a store at one node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,8 +34,8 @@ pub struct Home {
 pub struct Setup {
     /// How long a client's cursor counts.
     pub lease: Nanos,
-    /// How long slots rest.
-    pub rest: Nanos,
+    /// How long slots stay in quarantine.
+    pub quarantine: Nanos,
     /// Units in each home's memory.
     pub each: u32,
     /// Copies of each unit.
@@ -48,7 +48,7 @@ impl Setup {
     /// Units behind those of a home, where there is another home: a slot that begins in the last of them lies there, too.
     const MARGIN: u32 = Class::new(Class::COUNT as u8 - 1).expect("the last one").units() - 1;
 
-    /// Its first memory. What the NIC there calls that names one store: where another one begins, in the same place, it gets another name.
+    /// Its first memory. What the NIC there calls that names one store: where another one begins at the same address, it gets another name.
     pub(crate) fn first(&self) -> Home {
         self.homes[0]
     }
@@ -78,7 +78,7 @@ impl Setup {
 
     /// Which of so many nodes have a store's homes: the nodes' numbers, in the order of the homes. A part's copies are at the nodes behind its
     /// own, so that each node has as many first copies as others.
-    pub fn places(parts: usize, copies: usize) -> impl Iterator<Item = usize> {
+    pub fn home_nodes(parts: usize, copies: usize) -> impl Iterator<Item = usize> {
         (0..copies).flat_map(move |copy| (0..parts).map(move |part| (part + copy) % parts))
     }
 
@@ -179,7 +179,7 @@ impl Pools {
             let mut state = self.state();
             let State { idle, free, .. } = &mut *state;
             let idle = idle.entry(store.addr).or_default();
-            // Those of a former store in this place, and those that have failed.
+            // Those of a former store at this address, and those that have failed.
             idle.retain(|session| {
                 let counts = session.counts_for(store);
                 if !counts {
@@ -212,8 +212,8 @@ mod tests {
             key: Key(1),
             incarnation: Incarnation(0),
         };
-        let homes = Setup::places(parts, copies.into()).map(home).collect();
-        Setup { lease: Nanos(1), rest: Nanos(2), each, copies, homes }
+        let homes = Setup::home_nodes(parts, copies.into()).map(home).collect();
+        Setup { lease: Nanos(1), quarantine: Nanos(2), each, copies, homes }
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! How a rack is set up, whatever carries its messages, and what can be wrong with that.
+//! How a rack is set up, whatever delivers its messages, and what can be wrong with that.
 
 mod error;
 
-use node::{Backoff, Directory, Peeks, Turn};
+use node::{Backoff, Directory, HoldTime, Peeks};
 use switch::coherence::{self, Switch};
 use wire::{BlockSize, Copyset, LockEnd, Nanos, NodeId, SwitchEpoch};
 
@@ -39,7 +39,7 @@ pub struct Config {
     pub switch_entries: usize,
     /// Where directory entries are kept.
     pub directory: Directory,
-    /// What becomes of a request for a block of the switch that another node is just getting: it waits in line for
+    /// What becomes of a request for a block of the switch that another node is just getting: it waits in a queue for
     /// its turn, or it is refused and tried again (as in Concordia).
     pub queue: bool,
     /// Small reads of a block that other nodes keep writing are done where the block is, and bring no copy (PEEK). That takes fewer
@@ -54,8 +54,8 @@ pub struct Config {
     /// Keys of chains whose tails the switch holds, to send each append to the true one: the so many hottest, or all of them
     /// (`usize::MAX`), up to 100 thousand. None: it steers nothing.
     pub steering: Option<usize>,
-    /// It sends reads to the tail, too: those of entries that fit a packet. Slots of a store then rest for seconds longer
-    /// (`NodeHandle::least_rest`). Only where it steers.
+    /// It sends reads to the tail, too: those of entries that fit a packet. Slots of a store then stay in quarantine for seconds longer
+    /// (`NodeHandle::least_quarantine`). Only where it steers.
     pub steer_reads: bool,
     /// When the switch was restarted, metadata servers tell it the tails of the keys that are written to most. Only where it steers.
     pub preload: bool,
@@ -117,12 +117,12 @@ impl Config {
         usize::try_from(bytes.next_power_of_two()).expect("a ring fits memory")
     }
 
-    /// The shortest time for which slots of a store of chains rest on such a rack, whose clients use what they know for so long: `NodeHandle::least_rest`.
-    pub fn least_rest(&self, lease: Nanos) -> Nanos {
-        crate::chains::least_rest(lease, self.steers())
+    /// The shortest time for which slots of a store of chains stay in quarantine on such a rack, whose clients use what they know for so long: `NodeHandle::least_quarantine`.
+    pub fn least_quarantine(&self, lease: Nanos) -> Nanos {
+        crate::chains::least_quarantine(lease, self.steers())
     }
 
-    /// How the switch steers. None: it carries packets of chains on.
+    /// How the switch steers. None: it forwards packets of chains as they are.
     pub(crate) fn steers(&self) -> Option<Steering> {
         let Self { steer_reads, preload, .. } = *self;
         self.steering.map(|keys| Steering { keys, reads: steer_reads, preload })
@@ -184,9 +184,9 @@ impl Config {
             epoch: self.epoch,
             queue: self.queue,
             peeks: self.peeks(),
-            // A turn ends at a deadline, and nobody carries a node's deadlines while all its threads hit: an embedded rack
+            // A turn ends at a deadline, and nobody runs a node's deadlines while all its threads hit: an embedded rack
             // would notice a millisecond late.
-            turn: Turn::NONE,
+            hold_time: HoldTime::NONE,
             backoff: Backoff { first: Nanos(400), most: Nanos::from_micros(50) },
             ..node::Config::new(id, self.nodes, self.memory)
         }

@@ -1,10 +1,10 @@
-//! Chains on an embedded rack: the same verbs, on the same queue pairs, through the rack's switch, carried by the thread that waits.
+//! Chains on an embedded rack: the same verbs, on the same queue pairs, through the rack's switch, delivered by the thread that waits.
 //!
 //! Memory is within this thread's reach, and it could do without: but then no two operations would ever be in flight at once, and
 //! a switch that steers would have nothing to see. So the way is that of a rack of processes, NICs and switch included, and only
 //! the network is a queue in memory. It loses nothing; what a NIC repeats, it repeats because a thread was away for long.
 //!
-//! What must always hold: a thread that waits carries what is on its way between its node, the switch, and the memory that it asked.
+//! What must always hold: a thread that waits delivers what is in flight between its node, the switch, and the memory that it asked.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,13 +18,13 @@ use wire::chain_pair::ChainPair;
 use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
 
 use super::rack::InlineRack;
+use crate::actor::{Allocated, Failure, ThreadContext};
 use crate::chains::{
     Chains, Connect, Fabric, Home, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup,
-    SteeringCounts, Store, What, client_id, doubt, least_rest,
+    SteeringCounts, Store, What, client_id, decide_after, least_quarantine,
 };
 use crate::config::Steering;
 use crate::networked::verbs::chain_work::{Beginning, Ended, Nic, Ticket, Way, Work};
-use crate::place::{Allocated, Failure, ThreadContext};
 use crate::waiting::{SpinThenPark, Step};
 
 /// Payload of a packet.
@@ -38,14 +38,14 @@ pub(super) const EPOCH: SwitchEpoch = SwitchEpoch(0);
 
 /// What an embedded rack has for chains.
 pub(super) struct InlineChains {
-    nodes: Box<[Place]>,
+    nodes: Box<[Port]>,
     switch: InlineTransport,
     servers: Mutex<Map<GlobalAddr, Arc<Server>>>,
     steering: Option<Steering>,
     introductions: AtomicU64,
 }
 
-struct Place {
+struct Port {
     nic: Mutex<Nic>,
     transport: InlineTransport,
     /// When the NIC wants to be called.
@@ -60,14 +60,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl InlineChains {
     pub(super) fn new(nodes: usize, steering: Option<Steering>) -> Self {
         let hub = Hub::default();
-        let place = |node: u16| Place {
+        let port = |node: u16| Port {
             nic: Mutex::new(Nic::new(NodeId(node), nodes, MTU, TIMEOUT)),
             transport: hub.connect(PlaceId::node(NodeId(node))),
             due: AtomicU64::new(u64::MAX),
             pools: Pools::default(),
         };
         Self {
-            nodes: (0..u16::try_from(nodes).expect("at most 64")).map(place).collect(),
+            nodes: (0..u16::try_from(nodes).expect("at most 64")).map(port).collect(),
             switch: hub.connect(PlaceId::SWITCH),
             servers: Mutex::default(),
             steering,
@@ -99,22 +99,22 @@ impl OneNode<'_> {
         context: &mut ThreadContext,
         action: impl FnOnce(&mut Nic, Nanos, &mut Way<'_>) -> R,
     ) -> R {
-        let place = &self.chains.nodes[node.index()];
-        let mut nic = lock(&place.nic);
+        let port = &self.chains.nodes[node.index()];
+        let mut nic = lock(&port.nic);
         // Under the lock, so that it does not run back.
         let now = self.rack.now();
-        let mut way = Way { transport: &place.transport, outgoing: &mut context.outgoing, is_fenced: false };
+        let mut way = Way { transport: &port.transport, outgoing: &mut context.outgoing, is_fenced: false };
         let result = action(&mut nic, now, &mut way);
-        place.due.store(nic.next_deadline().0, Ordering::Release);
+        port.due.store(nic.next_deadline().0, Ordering::Release);
         result
     }
 
-    /// Carries what is on its way between these nodes. True if there was anything.
-    fn carry(&self, context: &mut ThreadContext, nodes: [NodeId; 2]) -> bool {
-        let mut carried = 0;
+    /// Delivers what is in flight between these nodes. True if there was anything.
+    fn deliver(&self, context: &mut ThreadContext, nodes: [NodeId; 2]) -> bool {
+        let mut delivered = 0;
         let InlineChains { switch, .. } = self.chains;
         for node in nodes {
-            carried += switch.receive(&mut |from, body| {
+            delivered += switch.receive(&mut |from, body| {
                 if let Body::OneSided(packet, len, contents) = body {
                     self.rack.switch.enter().relay.on_packet(
                         self.rack.now(),
@@ -127,18 +127,18 @@ impl OneNode<'_> {
                     );
                 }
             });
-            carried += self.receive(context, node);
+            delivered += self.receive(context, node);
         }
-        carried > 0
+        delivered > 0
     }
 
     fn receive(&self, context: &mut ThreadContext, node: NodeId) -> usize {
-        let place = &self.chains.nodes[node.index()];
-        let due = place.due.load(Ordering::Acquire);
+        let port = &self.chains.nodes[node.index()];
+        let due = port.due.load(Ordering::Acquire);
         if due <= self.rack.now().0 {
             self.with_nic(node, context, |nic, now, way| nic.on_deadline(now, way));
         }
-        place.transport.receive(&mut |_, body| {
+        port.transport.receive(&mut |_, body| {
             if let Body::OneSided(packet, len, contents) = body {
                 self.with_nic(node, context, |nic, now, way| {
                     nic.on_chain_packet(now, packet, len, contents, way);
@@ -148,23 +148,23 @@ impl OneNode<'_> {
     }
 
     fn await_one(&self, context: &mut ThreadContext, ticket: &Ticket) -> Ended {
-        let mut patience = SpinThenPark::with_spins();
+        let mut spin_then_park = SpinThenPark::with_spins();
         let memory = ticket.asks().unwrap_or(self.node);
         loop {
-            let carried = self.carry(context, [memory, self.node]);
+            let delivered = self.deliver(context, [memory, self.node]);
             if let Some(ended) = ticket.take() {
                 return ended;
             }
-            if carried {
-                patience.again();
+            if delivered {
+                spin_then_park.again();
                 continue;
             }
             let clock = || self.rack.now();
-            let now = patience.now(clock);
-            match patience.step(now, Nanos::MAX, &self.rack.oversubscription) {
+            let now = spin_then_park.now(clock);
+            match spin_then_park.step(now, Nanos::MAX, &self.rack.oversubscription) {
                 Step::Spin => std::hint::spin_loop(),
-                // Another thread has it, and carries nothing for this one: so nobody sleeps for long.
-                Step::Yield => patience.give_way(now, &self.rack.oversubscription, clock),
+                // Another thread has it, and delivers nothing for this one: so nobody sleeps for long.
+                Step::Yield => spin_then_park.give_way(now, &self.rack.oversubscription, clock),
                 Step::Sleep(_) => std::thread::sleep(std::time::Duration::from_micros(50)),
             }
         }
@@ -259,7 +259,7 @@ impl Fabric for OneNode<'_> {
     }
 
     fn pass_time(&self, context: &mut ThreadContext) {
-        self.carry(context, [self.node; 2]);
+        self.deliver(context, [self.node; 2]);
         for server in lock(&self.chains.servers).values().cloned().collect::<Vec<_>>() {
             self.work(context, &server);
         }
@@ -300,8 +300,8 @@ impl InlineRack {
 }
 
 impl Chains for InlineRack {
-    fn least_rest(&self, lease: Nanos) -> Nanos {
-        least_rest(lease, self.steering)
+    fn least_quarantine(&self, lease: Nanos) -> Nanos {
+        least_quarantine(lease, self.steering)
     }
 
     fn begin_chains(
@@ -323,8 +323,8 @@ impl Chains for InlineRack {
         }
         let thread = here.chains.nodes[addr.home().index()].pools.thread()?;
         let store = Arc::new(Store { addr, incarnation: INCARNATION, setup });
-        let doubt = doubt(here.steering(), Nanos::ZERO);
-        let server = Arc::new(Server::new(Arc::clone(&store), thread, doubt));
+        let decide_after = decide_after(here.steering(), Nanos::ZERO);
+        let server = Arc::new(Server::new(Arc::clone(&store), thread, decide_after));
         lock(&here.chains.servers).insert(addr, server);
         Ok(store)
     }

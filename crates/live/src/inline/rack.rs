@@ -1,4 +1,4 @@
-//! The places of an embedded rack, and how a thread carries messages between them.
+//! The actors of an embedded rack, and how a thread delivers messages between them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
@@ -10,16 +10,16 @@ use switch::coherence::Switch;
 use wire::{Nanos, NodeId};
 
 use super::chains::{EPOCH, INCARNATION, InlineChains, MTU};
+use crate::actor::{Actor, NodeMachines, SwitchPrograms};
 use crate::config::Config;
 use crate::memory::{NodeMemory, StoreOf};
-use crate::place::{NodePlace, Place, SwitchPlace};
 use crate::waiting::Oversubscription;
 
 /// A rack in this process.
 pub struct InlineRack {
     pub(super) memories: Box<[NodeMemory]>,
-    pub(super) switch: Place<SwitchPlace>,
-    pub(super) nodes: Box<[Place<NodePlace>]>,
+    pub(super) switch: Actor<SwitchPrograms>,
+    pub(super) nodes: Box<[Actor<NodeMachines>]>,
     pub(super) oversubscription: Oversubscription,
     /// Made when a store is.
     pub(super) chains: OnceLock<Box<InlineChains>>,
@@ -30,7 +30,7 @@ pub struct InlineRack {
 }
 
 impl InlineRack {
-    /// Builds the rack: memory, machines, places.
+    /// Builds the rack: memory, machines, actors.
     ///
     /// # Panics
     /// If the configuration is impossible.
@@ -38,12 +38,12 @@ impl InlineRack {
         let nodes = config.ids().map(|id| {
             let node = Node::new(config.node(id));
             let deadline = node.next_deadline();
-            Place::new(NodePlace::new(node, config.locks(id)), deadline)
+            Actor::new(NodeMachines::new(node, config.locks(id)), deadline)
         });
-        let mut switch = SwitchPlace::new(config, MTU);
+        let mut switch = SwitchPrograms::new(config, MTU);
         switch.relay.0.begin_epoch(EPOCH, &vec![Some(INCARNATION); config.nodes]);
         Self {
-            switch: Place::new(switch, Nanos::MAX),
+            switch: Actor::new(switch, Nanos::MAX),
             nodes: nodes.collect(),
             memories: (0..config.nodes).map(|_| config.memory()).collect(),
             oversubscription: Oversubscription::default(),
@@ -78,8 +78,8 @@ impl InlineRack {
 
     /// Looks at the switch, between two packets; with the packets that it received and sent.
     pub fn with_switch<R>(&self, look: impl FnOnce(&Switch, u64, u64) -> R) -> R {
-        let place = self.switch.enter();
-        look(&place.coherence, place.received, place.sent)
+        let programs = self.switch.enter();
+        look(&programs.coherence, programs.received, programs.sent)
     }
 
     /// Looks at a node's locks, between two inputs.
@@ -87,16 +87,16 @@ impl InlineRack {
         look(&self.nodes[node.index()].enter().locks.machine)
     }
 
-    /// Asserts what must always hold, at every place.
+    /// Asserts what must always hold, of every actor.
     ///
     /// # Panics
     /// If it does not.
     pub fn check_invariants(&self) {
-        for (index, place) in self.nodes.iter().enumerate() {
+        for (index, actor) in self.nodes.iter().enumerate() {
             let id = NodeId(u16::try_from(index).expect("at most 64 nodes"));
-            let place = place.enter();
-            place.node.invariants(&StoreOf::new(&self.memories, id));
-            place.locks.machine.invariants();
+            let machines = actor.enter();
+            machines.node.invariants(&StoreOf::new(&self.memories, id));
+            machines.locks.machine.invariants();
         }
         self.switch.enter().chip().invariants();
     }

@@ -131,12 +131,12 @@ impl Cache {
     /// Changes the word of a published frame, unless a thread has it pinned: then the pending bit makes that
     /// thread's unpin report that an agent waits. Either way the agent has had its turn.
     fn change(&self, frame: FrameId, to: impl Fn(u64) -> u64) -> Result<(), Pinned> {
-        let place = &self.meta(frame).word;
-        let mut word = place.load(Relaxed);
+        let cell = &self.meta(frame).word;
+        let mut word = cell.load(Relaxed);
         loop {
             assert!(is_readable(word), "{frame:?} is published");
             let next = if is_pinned(word) { word | PENDING } else { to(word & !PENDING) };
-            match place.compare_exchange_weak(word, next, SeqCst, Relaxed) {
+            match cell.compare_exchange_weak(word, next, SeqCst, Relaxed) {
                 Ok(_) => return if is_pinned(word) { Err(Pinned) } else { Ok(()) },
                 Err(now) => word = now,
             }

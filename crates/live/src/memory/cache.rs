@@ -111,7 +111,7 @@ impl Cache {
 
     /// Looks a block up. What is found may be out of date at once: the caller checks the frame's generation
     /// after whatever it does there. A block that agents move to another frame meanwhile may be missed; that
-    /// miss finds it again under the lock of the node's place.
+    /// miss finds it again under the lock of the node's actor.
     pub(super) fn probe(&self, tag: u64) -> Option<Hint> {
         let bucket = self.bucket(tag);
         let tags = &self.tags[bucket].0;

@@ -26,7 +26,7 @@ pub(super) const fn parts(DataRef(bits): DataRef) -> (NodeId, u64, u64) {
 
 /// Where on a node contents are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum Location {
     /// In home memory, the block with this number. (48-bit offsets, at least 64 bytes each: 42 bits.)
     Home(u64),
     /// In a frame of the cache.
@@ -37,7 +37,7 @@ pub(super) enum Place {
     Received,
 }
 
-impl Place {
+impl Location {
     pub(super) fn on(self, node: NodeId) -> DataRef {
         let (kind, index) = match self {
             Self::Home(block) => (0, block),
@@ -53,13 +53,13 @@ impl Place {
     pub(super) fn of(data: DataRef) -> (NodeId, Self) {
         let (node, kind, index) = parts(data);
         let number = || u32::try_from(index).expect("frames and copies have 32-bit numbers");
-        let place = match kind {
+        let location = match kind {
             0 => Self::Home(index),
             1 => Self::Frame(FrameId(number())),
             2 => Self::Retained(number()),
             _ => Self::Received,
         };
-        (node, place)
+        (node, location)
     }
 }
 
@@ -68,18 +68,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_on_every_node_has_a_name_of_its_own() {
+    fn every_location_on_every_node_has_a_name_of_its_own() {
         for node in [0, 1, 0xffff].map(NodeId) {
-            for place in [
-                Place::Home(0),
-                Place::Home((1 << 42) - 1),
-                Place::Frame(FrameId(0)),
-                Place::Frame(FrameId(u32::MAX)),
-                Place::Retained(0),
-                Place::Retained(u32::MAX),
-                Place::Received,
+            for location in [
+                Location::Home(0),
+                Location::Home((1 << 42) - 1),
+                Location::Frame(FrameId(0)),
+                Location::Frame(FrameId(u32::MAX)),
+                Location::Retained(0),
+                Location::Retained(u32::MAX),
+                Location::Received,
             ] {
-                assert_eq!(Place::of(place.on(node)), (node, place));
+                assert_eq!(Location::of(location.on(node)), (node, location));
             }
         }
     }

@@ -53,13 +53,13 @@ impl HomeMemory {
 
     /// The words of a block, or `None` if it is still in a chunk of zeroes.
     pub(super) fn words(&self, number: u64) -> Option<&[AtomicU64]> {
-        let (chunk, range) = self.place(number);
+        let (chunk, range) = self.locate(number);
         Some(&self.chunks[chunk].get()?.get()[range])
     }
 
     /// Copies a block in; `None` is a block of zeroes.
     pub(super) fn write(&self, number: u64, from: Contents<'_>) {
-        let (chunk, range) = self.place(number);
+        let (chunk, range) = self.locate(number);
         match from {
             Contents::Shared(_) | Contents::Own(_) => copy_contents(from, &self.backed(chunk).get()[range]),
             Contents::None | Contents::Zeroes(_) => {
@@ -169,7 +169,7 @@ impl HomeMemory {
 
     /// Which chunk a block is in, and which of its words are the block's. Chunks are powers of two no smaller
     /// than a block, so no block crosses one.
-    fn place(&self, number: u64) -> (usize, std::ops::Range<usize>) {
+    fn locate(&self, number: u64) -> (usize, std::ops::Range<usize>) {
         let offset = number << self.block.shift();
         let first = ((offset & ((1 << self.chunk_shift) - 1)) / 8) as usize;
         ((offset >> self.chunk_shift) as usize, first..first + self.block.words())

@@ -2,7 +2,7 @@
 //! copies kept for repeated answers.
 //!
 //! Runs on every server of a live rack. The protocol machines of a node reach it through [`StoreOf`], one at
-//! a time, under the lock of their place; application threads hit in [`Cache`] beside them, with no lock and
+//! a time, under the lock of their actor; application threads hit in [`Cache`] beside them, with no lock and
 //! without entering a machine. Everything but `huge_pages` and `regions/held` is safe code: blocks are arrays of
 //! atomic words, and whoever raced with a revocation finds out from the frame's word.
 //!

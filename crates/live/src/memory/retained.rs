@@ -53,7 +53,7 @@ impl Retained {
             pool.used[number as usize] = true;
             number
         };
-        let (segment, first) = self.place(number);
+        let (segment, first) = self.locate(number);
         let words = self.segments[segment]
             .get_or_init(|| Words::zeroed((FIRST_SEGMENT as usize * self.block.words()) << segment));
         copy_contents(from, &words.get()[first..first + self.block.words()]);
@@ -62,7 +62,7 @@ impl Retained {
 
     /// The words of a copy.
     pub(super) fn words(&self, number: u32) -> &[AtomicU64] {
-        let (segment, first) = self.place(number);
+        let (segment, first) = self.locate(number);
         let words = self.segments[segment].get().expect("the copy was made before it was named");
         &words.get()[first..first + self.block.words()]
     }
@@ -75,7 +75,7 @@ impl Retained {
     }
 
     /// Which segment a buffer is in, and where it starts there. Segments begin at buffers 0, 8, 24, 56, ...
-    fn place(&self, number: u32) -> (usize, usize) {
+    fn locate(&self, number: u32) -> (usize, usize) {
         let from_one = u64::from(number) + u64::from(FIRST_SEGMENT);
         let segment = from_one.ilog2() - FIRST_SEGMENT.ilog2();
         let first = from_one - (u64::from(FIRST_SEGMENT) << segment);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_keep_their_contents_and_their_place_while_the_pool_grows() {
+    fn copies_keep_their_contents_and_their_address_while_the_pool_grows() {
         let retained = Retained::new(BlockSize::MIN);
         let first = retained.keep(Contents::Shared(&block_of(0)));
         let at = retained.words(first).as_ptr();

@@ -8,11 +8,11 @@ use wire::{BlockTag, NodeId, Packet};
 
 use super::NodeMemory;
 use super::Unpinned;
-use super::data_ref::Place;
+use super::data_ref::Location;
 use super::locks::LockStoreOf;
 use super::words::copy_contents;
 
-/// The [`Store`] of one node of the rack. Whoever makes one holds the lock of the node's place: the machines
+/// The [`Store`] of one node of the rack. Whoever makes one holds the lock of the node's actor: the machines
 /// of a node work one at a time.
 ///
 /// Contents on other nodes of this process are read where they are. That is sound because a [`DataRef`] stands for
@@ -36,13 +36,13 @@ pub fn contents_of(all: &[NodeMemory], data: DataRef) -> Option<&[AtomicU64]> {
 }
 
 fn words_of(here: &[NodeMemory], first: NodeId, data: DataRef) -> Option<&[AtomicU64]> {
-    let (node, place) = Place::of(data);
+    let (node, location) = Location::of(data);
     let memory = &here[node.index() - first.index()];
-    match place {
-        Place::Home(block) => memory.home.words(block),
-        Place::Frame(frame) => Some(memory.cache.words(frame)),
-        Place::Retained(copy) => Some(memory.retained.words(copy)),
-        Place::Received => panic!("what was received is no memory of a node"),
+    match location {
+        Location::Home(block) => memory.home.words(block),
+        Location::Frame(frame) => Some(memory.cache.words(frame)),
+        Location::Retained(copy) => Some(memory.retained.words(copy)),
+        Location::Received => panic!("what was received is no memory of a node"),
     }
 }
 
@@ -63,12 +63,12 @@ impl<'a> StoreOf<'a> {
 
     /// The contents that came with the message that is being handled.
     pub(crate) fn received(node: NodeId) -> DataRef {
-        Place::Received.on(node)
+        Location::Received.on(node)
     }
 
     /// A copy of what was received that stays when the message is gone. Given back by [`StoreOf::let_go`].
     pub(crate) fn keep_received(&self) -> DataRef {
-        Place::Retained(self.memory().retained.keep(self.received)).on(self.me)
+        Location::Retained(self.memory().retained.keep(self.received)).on(self.me)
     }
 
     /// Gives a copy back.
@@ -78,8 +78,8 @@ impl<'a> StoreOf<'a> {
 
     /// What a name stands for: in this process, or received.
     pub(crate) fn find(&self, data: DataRef) -> Contents<'a> {
-        match Place::of(data) {
-            (_, Place::Received) => self.received,
+        match Location::of(data) {
+            (_, Location::Received) => self.received,
             _ => match words_of(self.here, self.first, data) {
                 Some(words) => Contents::Shared(words),
                 None => Contents::Zeroes(self.memory().cache.block_size().len()),
@@ -90,8 +90,10 @@ impl<'a> StoreOf<'a> {
     /// What travels with a packet: a block, or for the answer to a PEEK what was asked for of it.
     pub(crate) fn contents_with(&self, packet: &Packet, data: DataRef) -> Contents<'a> {
         let contents = self.find(data);
-        match (peeked_bytes(packet), Place::of(data)) {
-            (Some((start, len)), (_, place)) if place != Place::Received => contents.part(start, len),
+        match (peeked_bytes(packet), Location::of(data)) {
+            (Some((start, len)), (_, location)) if location != Location::Received => {
+                contents.part(start, len)
+            }
             _ => contents,
         }
     }
@@ -169,17 +171,17 @@ impl Store for StoreOf<'_> {
 
     fn contents(&self, frame: FrameId) -> DataRef {
         self.memory().cache.assert_holds_contents(frame);
-        Place::Frame(frame).on(self.me)
+        Location::Frame(frame).on(self.me)
     }
 
     fn retain(&mut self, frame: FrameId) -> DataRef {
         let memory = self.memory();
         memory.cache.assert_holds_contents(frame);
-        Place::Retained(memory.retained.keep(Contents::Shared(memory.cache.words(frame)))).on(self.me)
+        Location::Retained(memory.retained.keep(Contents::Shared(memory.cache.words(frame)))).on(self.me)
     }
 
     fn read(&mut self, frame: FrameId) -> Result<DataRef, Pinned> {
-        // With the pin no thread writes in it. No agent runs meanwhile: the caller has the place.
+        // With the pin no thread writes in it. No agent runs meanwhile: the caller has the lock of the actor.
         self.memory().cache.pin(frame)?;
         let data = self.retain(frame);
         // Whoever was refused before us is the business of the thread that had the pin then.
@@ -188,14 +190,14 @@ impl Store for StoreOf<'_> {
     }
 
     fn discard(&mut self, retained: DataRef) {
-        match Place::of(retained) {
-            (node, Place::Retained(copy)) if node == self.me => self.memory().retained.discard(copy),
-            (node, place) => panic!("{place:?} of {node} was not retained by {}", self.me),
+        match Location::of(retained) {
+            (node, Location::Retained(copy)) if node == self.me => self.memory().retained.discard(copy),
+            (node, location) => panic!("{location:?} of {node} was not retained by {}", self.me),
         }
     }
 
     fn home_contents(&self, tag: BlockTag) -> DataRef {
-        Place::Home(self.own_block(tag)).on(self.me)
+        Location::Home(self.own_block(tag)).on(self.me)
     }
 
     fn write_home(&mut self, tag: BlockTag, data: DataRef) {

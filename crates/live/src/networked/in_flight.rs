@@ -43,15 +43,15 @@ impl NetworkedNode {
             Some(member) => describe_member(&member, out)?,
             None => writeln!(out, "membership: a thread is at it, and stays")?,
         }
-        let (due, left) = (self.place.deadline(), self.place.is_waiting());
-        writeln!(out, "place: due at {due}, something left for it: {left}")?;
-        match patiently(|| self.place.try_enter()) {
-            Some(place) => {
-                let waited_for: Vec<_> = place.waited_for().collect();
+        let (due, left) = (self.actor.deadline(), self.actor.is_waiting());
+        writeln!(out, "machines: due at {due}, something left for it: {left}")?;
+        match patiently(|| self.actor.try_enter()) {
+            Some(machines) => {
+                let waited_for: Vec<_> = machines.waited_for().collect();
                 writeln!(out, "threads that wait (slot, threads): {waited_for:?}")?;
-                writeln!(out, "contents kept: {}", place.kept.len())?;
-                writeln!(out, "{:#?}", place.node)?;
-                writeln!(out, "{:#?}", place.node.counters())?;
+                writeln!(out, "contents kept: {}", machines.kept.len())?;
+                writeln!(out, "{:#?}", machines.node)?;
+                writeln!(out, "{:#?}", machines.node.counters())?;
             }
             None => writeln!(out, "machines: a thread is at them, and stays")?,
         }

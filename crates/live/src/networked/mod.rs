@@ -6,7 +6,7 @@
 //!     application threads ── hit ──> cache                        FlowCC
 //!        │ miss                                                   coordinator: who is alive
 //!        v
-//!     place: the node's machines ── dispatch ──> transport ─────────> ...
+//!     actor: the node's machines ── dispatch ──> transport ─────────> ...
 //!        ^                                          │
 //!        └──── poll: whoever waits receives  <──────┘
 //!     service thread: receives when nobody waits; deadlines; beats; the lease
@@ -15,14 +15,14 @@
 //! What must always hold:
 //! - Whoever waits for an answer receives for the whole node. The service thread sleeps meanwhile; it is woken for what
 //!   comes while nobody waits, so a node answers also while its application computes.
-//! - Lock order: receiving, then the place or the NIC; membership, then the place. Nothing is sent to this process itself.
+//! - Lock order: receiving, then the actor or the NIC; membership, then the actor. Nothing is sent to this process itself.
 //! - Packets may be lost, so the machines send again (`Retransmission::AfterRoundTrips`).
 //! - A node that the coordinator takes for dead does nothing any more: no hit, no packet ([`lease`]).
 //!
 //! | file | holds |
 //! | --- | --- |
 //! | `node.rs` | a node's process: joining, fencing, leaving |
-//! | `carry.rs` | its threads and the messages |
+//! | `driver.rs` | its threads and the messages |
 //! | `service.rs` | the thread that works when no other does |
 //! | `verbs/` | a software NIC: operations on the memory of other nodes |
 //! | `chains.rs` | chains: verbs through the switch, calls, metadata servers |
@@ -32,8 +32,8 @@
 //! | `report.rs` | what it tells whoever asks how the rack is |
 //! | `in_flight.rs` | what a node is in the middle of, for whoever looks at a rack that does not get on |
 
-mod carry;
 mod chains;
+mod driver;
 mod in_flight;
 pub mod lease;
 mod log;

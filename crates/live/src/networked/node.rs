@@ -16,10 +16,10 @@ use super::chains::ChainSide;
 use super::lease::Lease;
 use super::log::NodeLog;
 use super::report::NodeReport;
-use super::verbs::OneSided;
+use super::verbs::Verbs;
+use crate::actor::{Actor, Driver, NodeMachines, ThreadContext};
 use crate::config::Config;
 use crate::memory::{NodeMemory, StoreOf};
-use crate::place::{Carrier, NodePlace, Place, ThreadContext};
 use crate::scheduling::Scheduling;
 use crate::waiting::Oversubscription;
 
@@ -32,18 +32,18 @@ const RETRANSMISSION_MOST: Nanos = Nanos::from_millis(100);
 /// What a node needs to know to join.
 #[derive(Clone, Debug)]
 pub struct NodeSetup {
-    /// The rack's shape; the same at all places.
+    /// The rack's shape; the same in all processes.
     pub rack: Config,
     /// Which node this is.
     pub id: NodeId,
-    /// When the rack gives a node up; the same at all places.
+    /// When the rack gives a node up; the same in all processes.
     pub timing: Timing,
     /// How its service thread is scheduled.
     pub scheduling: Scheduling,
     /// A random number that names this incarnation of the node.
     pub session: Session,
     /// How long joining may take, until the switch has been heard.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// Why a node could not join.
@@ -61,9 +61,9 @@ pub struct NetworkedNode {
     /// Which incarnation of it this process is.
     pub(super) incarnation: Incarnation,
     pub(super) memory: NodeMemory,
-    pub(super) place: Place<NodePlace>,
+    pub(super) actor: Actor<NodeMachines>,
     pub(super) transport: Arc<dyn Transport>,
-    pub(super) one_sided: OneSided,
+    pub(super) verbs: Verbs,
     pub(super) chains: ChainSide,
     /// This node, for threads that it begins.
     pub(super) this: Weak<Self>,
@@ -91,7 +91,7 @@ impl NetworkedNode {
     /// Joins the rack: waits until the coordinator has begun an epoch with this node in it.
     ///
     /// # Errors
-    /// If that does not happen within the patience given, or cannot happen.
+    /// If that does not happen before the timeout, or cannot happen.
     ///
     /// # Panics
     /// If the system gives no thread.
@@ -108,7 +108,7 @@ impl NetworkedNode {
             },
             Nanos::ZERO,
         );
-        let view = await_view(&mut member, &*transport, started, setup.patience)?;
+        let view = await_view(&mut member, &*transport, started, setup.timeout)?;
         let incarnation = view.incarnations[setup.id.index()].expect("a member is alive in its first view");
         let mut config = setup.rack.node(setup.id);
         config.incarnation = incarnation;
@@ -120,11 +120,11 @@ impl NetworkedNode {
         let node = Arc::new_cyclic(|this| Self {
             this: this.clone(),
             chains: ChainSide::new(setup.rack.steers(), setup.timing.timeout),
-            one_sided: OneSided::new(setup.id, setup.rack.nodes, room, RETRANSMISSION_FLOOR),
+            verbs: Verbs::new(setup.id, setup.rack.nodes, room, RETRANSMISSION_FLOOR),
             incarnation,
             id: setup.id,
             memory: setup.rack.memory(),
-            place: Place::new(NodePlace::new(Node::new(config), locks), Nanos::MAX),
+            actor: Actor::new(NodeMachines::new(Node::new(config), locks), Nanos::MAX),
             transport,
             lease: Arc::default(),
             oversubscription: Oversubscription::of(setup.scheduling),
@@ -163,7 +163,7 @@ impl NetworkedNode {
 
     /// True if this peer is alive, as far as this node knows.
     pub fn is_alive(&self, peer: NodeId) -> bool {
-        self.one_sided.incarnation_of(peer).is_some()
+        self.verbs.incarnation_of(peer).is_some()
     }
 
     /// The node's memory, for hits.
@@ -182,32 +182,32 @@ impl NetworkedNode {
         self.hits.fetch_add(more, Ordering::Relaxed) + more
     }
 
-    /// What carries its messages.
+    /// The transport of its messages.
     pub fn transport(&self) -> &dyn Transport {
         &*self.transport
     }
 
     /// Looks at the node's machines, between two inputs.
     pub fn with_node<R>(&self, look: impl FnOnce(&Node) -> R) -> R {
-        look(&self.place.enter().node)
+        look(&self.actor.enter().node)
     }
 
     /// Leaves the rack in order: sends home what only this node has cached, tells the coordinator, and stops serving.
     /// Operations fail from now on. Blocks whose home this node is are gone for the others. Takes no longer than
-    /// `patience`; true if everything has arrived by then.
-    pub fn leave(&self, patience: Duration) -> bool {
+    /// `timeout`; true if everything has arrived by then.
+    pub fn leave(&self, timeout: Duration) -> bool {
         self.leaving.store(true, Ordering::Release);
         let mut context = ThreadContext::new(self.now().0);
         let began = Instant::now();
         let mut left = 1;
-        while left > 0 && began.elapsed() < patience && !self.lease.is_fenced() {
+        while left > 0 && began.elapsed() < timeout && !self.lease.is_fenced() {
             let now = self.now();
-            let mut place = self.place.enter();
-            let at = place.at(now, &mut context);
-            let (mut all, kept) = place.machines();
+            let mut machines = self.actor.enter();
+            let at = machines.at(now, &mut context);
+            let (mut all, kept) = machines.all();
             let (blocks, locks) = (&mut self.store(self.id), &mut self.store(self.id).of_locks(kept));
             left = all.on_leaving(at, (blocks, &mut context.effects), (locks, &mut context.lock_effects));
-            self.carry(self.id, place, &mut context);
+            self.deliver(self.id, machines, &mut context);
             let mut waiting = self.begin_wait();
             self.pause(self.id, &mut context, &mut waiting);
             self.end_wait(&mut context);
@@ -259,7 +259,7 @@ impl NetworkedNode {
         let report = self.report();
         member.set_statistics(&report.encode());
         member.on_deadline(now, &mut effects);
-        let locks = self.place.enter().locks.machine.counters().lost;
+        let locks = self.actor.enter().locks.machine.counters().lost;
         self.log().look(now, (self.id, member.epoch()), &report, locks);
         let next = member.next_deadline();
         self.member_due.store(next.0, Ordering::Relaxed);
@@ -273,8 +273,8 @@ impl NetworkedNode {
 
     fn report(&self) -> NodeReport {
         let (nic, chains) = (self.nic_counts(), self.chain_counts());
-        let place = self.place.enter();
-        let counters = place.node.counters();
+        let machines = self.actor.enter();
+        let counters = machines.node.counters();
         NodeReport {
             hits: self.hits.load(Ordering::Relaxed),
             misses: counters.granted_accesses(),
@@ -285,8 +285,8 @@ impl NetworkedNode {
             peeked: counters.peeked,
             home_packets: counters.home_received + counters.home_sent,
             lost: counters.lost,
-            memory_live: place.node.memory_in_use().0,
-            recovering: u64::from(place.node.is_recovering()),
+            memory_live: machines.node.memory_in_use().0,
+            recovering: u64::from(machines.node.is_recovering()),
             dropped: counters.dropped,
             nic,
             chains,
@@ -341,13 +341,13 @@ impl NetworkedNode {
 
     /// A new epoch.
     fn begin(&self, context: &mut ThreadContext, view: &View, dump: Option<&Dump>) {
-        let mut place = self.place.enter();
-        let at = place.at(self.now(), context);
-        let (mut all, kept) = place.machines();
+        let mut machines = self.actor.enter();
+        let at = machines.at(self.now(), context);
+        let (mut all, kept) = machines.all();
         let (blocks, locks) = (&mut self.store(self.id), &mut self.store(self.id).of_locks(kept));
         let (out, lock_out) = (&mut context.effects, &mut context.lock_effects);
         all.on_new_epoch(at, (view, dump), (blocks, out), (locks, lock_out));
-        self.carry(self.id, place, context);
+        self.deliver(self.id, machines, context);
         self.chains.begin_epoch(view.epoch);
         self.begin_connections(context, view);
     }
@@ -355,10 +355,10 @@ impl NetworkedNode {
     /// This incarnation is over: nothing here counts any more.
     fn fence(&self, context: &mut ThreadContext) {
         self.lease.fence();
-        let mut place = self.place.enter();
-        place.see(self.now());
-        place.ring_all(Outcome::Retry);
-        self.carry(self.id, place, context);
+        let mut machines = self.actor.enter();
+        machines.see(self.now());
+        machines.ring_all(Outcome::Retry);
+        self.deliver(self.id, machines, context);
         self.end_connections(context);
         self.drop_copies();
     }
@@ -366,7 +366,7 @@ impl NetworkedNode {
     /// Ends hits in everything that is cached; what a thread is writing in goes when this is called again. Returns
     /// true if nothing is left.
     pub(super) fn drop_copies(&self) -> bool {
-        let machine = self.place.enter();
+        let machine = self.actor.enter();
         self.memory.locks.close_all();
         let mut store = StoreOf::alone(&self.memory, self.id, Contents::None);
         let mut frames = Vec::new();
@@ -404,13 +404,13 @@ fn await_view(
     member: &mut Member,
     transport: &dyn Transport,
     started: Instant,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<View, JoinError> {
     let handshakes = transport.handshakes();
     let refusal = || handshakes.as_ref()?.refusal(PlaceId::SWITCH).filter(|one| one.reason.is_final());
     // Of an earlier attempt to join, with the same transport.
     let former = refusal();
-    while started.elapsed() < patience {
+    while started.elapsed() < timeout {
         if let Some(refusal) = refusal().filter(|one| former.as_ref() != Some(one)) {
             return Err(JoinError::Refused(refusal));
         }

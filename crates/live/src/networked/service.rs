@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use wire::Nanos;
 
 use super::node::NetworkedNode;
-use crate::place::{Carrier, ThreadContext};
+use crate::actor::{Driver, ThreadContext};
 use crate::scheduling::Scheduling;
 use crate::waiting::{SpinThenPark, Step, is_all};
 
@@ -20,7 +20,7 @@ const LONGEST_SLEEP: Nanos = Nanos::from_millis(5);
 /// If it may not be scheduled so, which was found out to be permitted before the node joined.
 pub(super) fn serve(node: &Weak<NetworkedNode>, mut context: ThreadContext, scheduling: Scheduling) {
     scheduling.ask().expect("was permitted a moment ago");
-    let mut patience = SpinThenPark::without_spins();
+    let mut spin_then_park = SpinThenPark::without_spins();
     let mut dropped = false;
     loop {
         let Some(node) = node.upgrade() else { return };
@@ -31,22 +31,22 @@ pub(super) fn serve(node: &Weak<NetworkedNode>, mut context: ThreadContext, sche
             dropped = node.drop_copies();
         }
         let clock = || node.now();
-        let now = patience.now(clock);
+        let now = spin_then_park.now(clock);
         node.run_due(node.id, &mut context, now);
         let beat = node.on_member_deadline(&mut context, now);
         match node.poll(&mut context, now) {
             0 => {}
             messages => {
-                patience.again();
+                spin_then_park.again();
                 if !is_all(messages) {
                     continue;
                 }
             }
         }
         let due = node.deadline().min(beat);
-        match patience.step(now, Nanos::MAX, &node.oversubscription) {
+        match spin_then_park.step(now, Nanos::MAX, &node.oversubscription) {
             Step::Spin => std::hint::spin_loop(),
-            Step::Yield => patience.give_way(now, &node.oversubscription, clock),
+            Step::Yield => spin_then_park.give_way(now, &node.oversubscription, clock),
             Step::Sleep(_) => {
                 // Whoever was woken by the clock alone goes back to sleep at once.
                 node.transport.wait(due.saturating_sub(node.now()).min(LONGEST_SLEEP));

@@ -14,9 +14,9 @@ use super::log::SwitchLog;
 use super::node::now_since;
 use super::report::{NodeReport, NodeStatus, SwitchReport, Watch};
 use super::verbs::mtu_of;
+use crate::actor::SwitchPrograms;
 use crate::chains::Introduction;
 use crate::config::Config;
-use crate::place::SwitchPlace;
 use crate::scheduling::Scheduling;
 use crate::waiting::{Oversubscription, SpinThenPark, Step, is_all};
 
@@ -29,9 +29,9 @@ const REPORT_EVERY: Nanos = Nanos::from_millis(150);
 /// What the switch's process needs to know.
 #[derive(Clone, Debug)]
 pub struct SwitchSetup {
-    /// The rack's shape; the same at all places.
+    /// The rack's shape; the same in all processes.
     pub rack: Config,
-    /// When the rack gives a node up; the same at all places.
+    /// When the rack gives a node up; the same in all processes.
     pub timing: Timing,
     /// How its thread is scheduled.
     pub scheduling: Scheduling,
@@ -43,7 +43,7 @@ pub struct SwitchSetup {
 
 /// The switch of a rack of processes, in this process.
 pub struct NetworkedSwitch {
-    place: SwitchPlace,
+    programs: SwitchPrograms,
     coordinator: Coordinator,
     transport: Arc<dyn Transport>,
     started: Instant,
@@ -63,7 +63,7 @@ impl NetworkedSwitch {
     /// A switch without entries, that waits for nodes.
     pub fn new(setup: &SwitchSetup, transport: Arc<dyn Transport>) -> Self {
         Self {
-            place: SwitchPlace::new(&setup.rack, mtu_of(transport.one_sided_room())),
+            programs: SwitchPrograms::new(&setup.rack, mtu_of(transport.one_sided_room())),
             coordinator: Coordinator::new(
                 CoordinatorConfig {
                     nodes: setup.rack.nodes,
@@ -92,7 +92,7 @@ impl NetworkedSwitch {
     }
 
     fn report(&self, now: Nanos) -> SwitchReport {
-        let (switch, coordinator) = (&self.place.coherence, &self.coordinator);
+        let (switch, coordinator) = (&self.programs.coherence, &self.coordinator);
         let roster = coordinator.roster();
         let nodes = (0..roster.entries.len()).filter_map(|node| {
             let node = NodeId(u16::try_from(node).expect("at most 64 nodes"));
@@ -112,10 +112,10 @@ impl NetworkedSwitch {
             nodes: nodes.collect(),
             occupancy: switch.occupancy() as u64,
             entries: self.entries as u64,
-            packets_received: self.place.received,
-            packets_sent: self.place.sent,
+            packets_received: self.programs.received,
+            packets_sent: self.programs.sent,
             program_dropped: coherence::Drop::ALL.iter().map(|cause| switch.counters().drops(*cause)).sum(),
-            chains: self.place.relay.counts(),
+            chains: self.programs.relay.counts(),
             membership: *coordinator.counters(),
             transport: self.transport.counters().counts(),
         }
@@ -128,12 +128,12 @@ impl NetworkedSwitch {
     pub fn run(&mut self, stop: &AtomicBool) {
         self.scheduling.ask().expect("was permitted a moment ago");
         let transport = Arc::clone(&self.transport);
-        let mut patience = SpinThenPark::without_spins();
+        let mut spin_then_park = SpinThenPark::without_spins();
         transport.attend();
         while !stop.load(Ordering::Acquire) {
             let started = self.started;
             let clock = || now_since(started);
-            let now = patience.now(clock);
+            let now = spin_then_park.now(clock);
             if self.coordinator.next_deadline() <= now {
                 let mut effects = Vec::new();
                 self.coordinator.on_deadline(now, &mut effects);
@@ -148,15 +148,15 @@ impl NetworkedSwitch {
             match self.poll(&*transport, now) {
                 0 => {}
                 messages => {
-                    patience.again();
+                    spin_then_park.again();
                     if !is_all(messages) {
                         continue;
                     }
                 }
             }
-            match patience.step(now, Nanos::MAX, &self.oversubscription) {
+            match spin_then_park.step(now, Nanos::MAX, &self.oversubscription) {
                 Step::Spin => std::hint::spin_loop(),
-                Step::Yield => patience.give_way(now, &self.oversubscription, clock),
+                Step::Yield => spin_then_park.give_way(now, &self.oversubscription, clock),
                 Step::Sleep(_) => {
                     let due = self.coordinator.next_deadline().saturating_sub(now_since(self.started));
                     transport.block(due.min(LONGEST_SLEEP));
@@ -171,10 +171,10 @@ impl NetworkedSwitch {
         let mut effects = Vec::new();
         let mut switch_effects = Vec::new();
         let mut directory_effects = Vec::new();
-        let Self { place, coordinator, outgoing, .. } = self;
+        let Self { programs, coordinator, outgoing, .. } = self;
         let messages = transport.receive(&mut |from, body| match body {
             Body::Packet(packet, _) => {
-                place.on_packet(packet, &mut switch_effects, |packet| {
+                programs.on_packet(packet, &mut switch_effects, |packet| {
                     let to = PlaceId::of(packet.to);
                     if to != PlaceId::SWITCH {
                         transport.send(to, Body::Packet(&packet, Contents::None), outgoing);
@@ -182,7 +182,7 @@ impl NetworkedSwitch {
                 });
             }
             Body::Lock(packet, region) => {
-                place.on_lock_packet(packet, &mut directory_effects, |packet| {
+                programs.on_lock_packet(packet, &mut directory_effects, |packet| {
                     if let Some(to) = packet.to.node() {
                         let region = if packet.payload > 0 { region } else { Contents::None };
                         transport.send(PlaceId::node(to), Body::Lock(&packet, region), outgoing);
@@ -191,17 +191,21 @@ impl NetworkedSwitch {
             }
             // NICs talk to each other, but about chains.
             Body::OneSided(packet, len, contents) => {
-                let carried =
-                    place.relay.on_packet(now, from, (packet, len, contents), |to, packet, len, contents| {
+                let forwarded = programs.relay.on_packet(
+                    now,
+                    from,
+                    (packet, len, contents),
+                    |to, packet, len, contents| {
                         transport.send(PlaceId::node(to), Body::OneSided(packet, len, contents), outgoing);
-                    });
-                if !carried {
+                    },
+                );
+                if !forwarded {
                     transport.counters().dropped(Cause::Malformed);
                 }
             }
             Body::Control(bytes) => match (from.as_node(), Message::parse(bytes)) {
                 (Some(_), Err(_)) if let Some(said) = Introduction::parse(bytes) => {
-                    if let Some(answer) = place.relay.on_introduction(now, from, &said) {
+                    if let Some(answer) = programs.relay.on_introduction(now, from, &said) {
                         transport.send(from, Body::Control(&answer.encode()), outgoing);
                     }
                 }
@@ -226,9 +230,9 @@ impl NetworkedSwitch {
                     }
                     Effect::Restart { epoch, shadow, changes } => {
                         self.log.on_epoch(epoch, &changes, self.coordinator.roster().live().len() as u64);
-                        let dump = self.began.then(|| self.place.coherence.dump());
+                        let dump = self.began.then(|| self.programs.coherence.dump());
                         // Before anybody else hears of the epoch.
-                        self.place.chip().begin_epoch(
+                        self.programs.chip().begin_epoch(
                             epoch,
                             shadow,
                             &self.coordinator.roster().view().incarnations,

@@ -15,8 +15,8 @@ use transport::{Body, Counters, Outgoing, PlaceId, Transport};
 use wire::{Discipline, Kind, Nanos, NodeId, SwitchEpoch};
 
 use super::{NetworkedNode, NetworkedSwitch, NodeSetup, SwitchSetup};
+use crate::actor::{Driver as _, ThreadContext};
 use crate::config::Config;
-use crate::place::{Carrier as _, ThreadContext};
 use crate::scheduling::Scheduling;
 
 /// The longest that anything may take before the test gives up.
@@ -145,7 +145,7 @@ fn join(id: NodeId, transport: Arc<dyn Transport>) -> Arc<NetworkedNode> {
         timing: timing(),
         scheduling: Scheduling::Fair,
         session: Session(7 + u64::from(id.0)),
-        patience: TIMEOUT,
+        timeout: TIMEOUT,
     };
     NetworkedNode::join(&setup, transport).expect("the switch is there")
 }

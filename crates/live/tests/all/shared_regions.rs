@@ -84,8 +84,8 @@ impl Node {
         self.try_map(addr, LONG).unwrap()
     }
 
-    fn try_map(&self, addr: GlobalAddr, patience: Nanos) -> Result<Arc<Region>, NotMapped> {
-        self.regions.map_shared(&*self.sharing, addr, INCARNATION, patience)
+    fn try_map(&self, addr: GlobalAddr, timeout: Nanos) -> Result<Arc<Region>, NotMapped> {
+        self.regions.map_shared(&*self.sharing, addr, INCARNATION, timeout)
     }
 }
 

@@ -22,9 +22,9 @@ impl Coordinator {
 
     /// Whoever can be in the rack: its BEATs are not from the past.
     pub(super) fn callers(&self) -> impl Iterator<Item = (NodeId, &Contact)> {
-        let seats = self.seats.iter().enumerate();
-        seats.filter_map(|(node, seat)| {
-            let caller = seat.caller.as_ref().filter(|it| it.answered.is_some() && !it.leaving)?;
+        let slots = self.slots.iter().enumerate();
+        slots.filter_map(|(node, slot)| {
+            let caller = slot.caller.as_ref().filter(|it| it.answered.is_some() && !it.leaving)?;
             Some((NodeId(u16::try_from(node).expect("at most 64 nodes")), caller))
         })
     }
@@ -49,7 +49,7 @@ impl Coordinator {
     /// to wait for.
     fn is_recovered(&self, now: Nanos) -> bool {
         // Also of those that have not answered yet.
-        let claims = self.seats.iter().filter_map(|seat| seat.caller.as_ref()).map(|caller| caller.epoch);
+        let claims = self.slots.iter().filter_map(|slot| slot.caller.as_ref()).map(|caller| caller.epoch);
         if claims.max().unwrap_or_default() > self.roster.epoch {
             return false;
         }

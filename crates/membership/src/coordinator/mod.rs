@@ -146,7 +146,7 @@ pub struct Status<'a> {
 
 /// Who calls as a node.
 #[derive(Debug, Default)]
-struct Seat {
+struct NodeSlot {
     /// The incarnation that is up.
     entry: Option<Contact>,
     /// Another one, that wants to be.
@@ -170,7 +170,7 @@ pub struct Coordinator {
     current: SwitchEpoch,
     /// The latest epoch that anybody has spoken of.
     highest: SwitchEpoch,
-    seats: Vec<Seat>,
+    slots: Vec<NodeSlot>,
     tickets: u64,
     /// Incarnations that are over.
     buried: Set<Session>,
@@ -196,7 +196,7 @@ impl Coordinator {
             roster: Roster::empty(config.nodes),
             current: SwitchEpoch(0),
             highest: config.origin,
-            seats: (0..config.nodes).map(|_| Seat::default()).collect(),
+            slots: (0..config.nodes).map(|_| NodeSlot::default()).collect(),
             tickets: config.session,
             buried: Set::new(),
             dumps: Map::new(),
@@ -221,8 +221,8 @@ impl Coordinator {
 
     /// A node. `None`: the rack has no such node.
     pub fn status(&self, node: NodeId, now: Nanos) -> Option<Status<'_>> {
-        let seat = self.seats.get(node.index())?;
-        let contact = seat.entry.as_ref();
+        let slot = self.slots.get(node.index())?;
+        let contact = slot.entry.as_ref();
         Some(Status {
             entry: self.roster.entries[node.index()],
             silence: contact.map(|it| now.saturating_sub(it.heard)),
@@ -239,7 +239,7 @@ impl Coordinator {
         if self.phase != Phase::Running || self.is_cut_off(self.last) {
             return tick;
         }
-        let entries = self.seats.iter().filter_map(|seat| seat.entry.as_ref());
+        let entries = self.slots.iter().filter_map(|slot| slot.entry.as_ref());
         entries.map(|it| it.heard + timing.timeout).fold(tick, Nanos::min)
     }
 
@@ -282,7 +282,7 @@ impl Coordinator {
             }
         }
         for node in live.iter() {
-            if let Some(contact) = &mut self.seats[node.index()].entry {
+            if let Some(contact) = &mut self.slots[node.index()].entry {
                 contact.behind.get_or_insert(now);
             }
             self.send_part(node, 0, out);
@@ -308,7 +308,7 @@ impl Coordinator {
     }
 
     fn contacts(&mut self) -> impl Iterator<Item = &mut Contact> {
-        self.seats.iter_mut().flat_map(|seat| seat.entry.iter_mut().chain(&mut seat.caller))
+        self.slots.iter_mut().flat_map(|slot| slot.entry.iter_mut().chain(&mut slot.caller))
     }
 
     /// True while nobody at all is heard, for two heartbeats now. It is more likely this place that is cut off than that all
@@ -322,7 +322,7 @@ impl Coordinator {
         let timing = self.config.timing;
         if self.is_cut_off(now) {
             let gap = now.saturating_sub(self.heard);
-            let others = || self.seats.iter().filter_map(|seat| seat.entry.as_ref());
+            let others = || self.slots.iter().filter_map(|slot| slot.entry.as_ref());
             self.counters.cut_off +=
                 u64::from(others().any(|entry| entry.is_silent(now, timing)) || gap >= timing.timeout);
             for contact in self.contacts() {
@@ -336,27 +336,27 @@ impl Coordinator {
         self.highest = self.highest.max(beat.epoch);
         let at = beat.node.index();
         if self.is_over(beat.node, beat.session, beat.epoch) {
-            drop(self.seats[at].caller.take_if(|caller| caller.session == beat.session));
+            drop(self.slots[at].caller.take_if(|caller| caller.session == beat.session));
             self.pulse(beat, 0, Standing::Dead, out);
             return;
         }
-        let known = match &mut self.seats[at] {
-            Seat { entry: Some(entry), .. } if entry.session == beat.session => {
+        let known = match &mut self.slots[at] {
+            NodeSlot { entry: Some(entry), .. } if entry.session == beat.session => {
                 entry.on_beat(now, beat, self.current)
             }
-            Seat { caller: Some(caller), .. } if caller.session == beat.session => {
+            NodeSlot { caller: Some(caller), .. } if caller.session == beat.session => {
                 caller.on_beat(now, beat, self.current)
             }
-            Seat { caller: Some(caller), .. }
+            NodeSlot { caller: Some(caller), .. }
                 if !beat.sole && now.saturating_sub(caller.heard).0 < self.config.timing.grace().0 =>
             {
                 // A second process of a node: the first that calls is heard, for as long as it calls.
                 self.counters.refused += 1;
                 return;
             }
-            seat => {
+            slot => {
                 self.tickets = self.tickets.wrapping_add(1);
-                seat.caller = Some(Contact::new(now, beat, self.tickets));
+                slot.caller = Some(Contact::new(now, beat, self.tickets));
                 true
             }
         };
@@ -365,8 +365,8 @@ impl Coordinator {
             return;
         }
         let answered = |it: &Contact| it.session == beat.session && it.answered.is_some();
-        let seat = &self.seats[at];
-        if seat.entry.iter().chain(&seat.caller).any(answered) {
+        let slot = &self.slots[at];
+        if slot.entry.iter().chain(&slot.caller).any(answered) {
             self.notice_voice(now, beat.session);
         }
         self.review(now, out);
@@ -395,9 +395,9 @@ impl Coordinator {
     }
 
     fn answer(&mut self, now: Nanos, beat: &Beat, out: &mut Vec<Effect>) {
-        let seat = &self.seats[beat.node.index()];
+        let slot = &self.slots[beat.node.index()];
         let is = |contact: &&Contact| contact.session == beat.session;
-        if let Some(entry) = seat.entry.as_ref().filter(is) {
+        if let Some(entry) = slot.entry.as_ref().filter(is) {
             let (ticket, behind) = (entry.ticket, entry.epoch < self.current);
             let standing =
                 if self.may_lease(now, beat.node, entry) { Standing::Alive } else { Standing::Admitted };
@@ -406,7 +406,7 @@ impl Coordinator {
                 let part = if beat.wants.0 == self.current { beat.wants.1 } else { 0 };
                 self.send_part(beat.node, part, out);
             }
-        } else if let Some(caller) = seat.caller.as_ref().filter(is) {
+        } else if let Some(caller) = slot.caller.as_ref().filter(is) {
             let asked = !self.settled && caller.epoch > self.roster.epoch;
             let standing = if asked { Standing::Asked } else { Standing::Waiting };
             self.pulse(beat, caller.ticket, standing, out);
@@ -420,8 +420,8 @@ impl Coordinator {
     /// heard of it. (Those that came with it, or later, hear of it before they get one themselves.)
     fn may_lease(&self, now: Nanos, node: NodeId, entry: &Contact) -> bool {
         let since = self.roster.entries[node.index()].incarnation;
-        let older = self.roster.entries.iter().zip(&self.seats).filter(|(it, _)| it.incarnation < since);
-        let mut older = older.filter_map(|(_, seat)| seat.entry.as_ref());
+        let older = self.roster.entries.iter().zip(&self.slots).filter(|(it, _)| it.incarnation < since);
+        let mut older = older.filter_map(|(_, slot)| slot.entry.as_ref());
         let known = entry.epoch.0 >= since.0 && older.all(|other| other.epoch.0 >= since.0);
         known && !entry.leaving && !entry.is_late(now, self.config.timing)
     }
@@ -433,7 +433,7 @@ impl Coordinator {
     }
 
     fn send_part(&self, node: NodeId, part: u32, out: &mut Vec<Effect>) {
-        let Some(entry) = &self.seats[node.index()].entry else { return };
+        let Some(entry) = &self.slots[node.index()].entry else { return };
         let mut bytes = Vec::new();
         encode_roster(&self.roster, &mut bytes);
         let kept = self.dumps.get(&entry.epoch).and_then(|homes| homes.get(&node));

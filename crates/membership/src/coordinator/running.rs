@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::contact::Contact;
-use super::{Change, Coordinator, Effect, End, Phase, Seat};
+use super::{Change, Coordinator, Effect, End, NodeSlot, Phase};
 use crate::roster::RosterEntry;
 use crate::timing::Timing;
 
-impl Seat {
-    /// Why the incarnation in this seat is over, if it is. Each reason means that it has no lease: it was not heard for longer
+impl NodeSlot {
+    /// Why the incarnation in this slot is over, if it is. Each reason means that it has no lease: it was not heard for longer
     /// than one runs, or got none for so long, or gave it up, or its process is gone.
     fn end(&self, now: Nanos, timing: Timing) -> Option<End> {
         let entry = self.entry.as_ref()?;
@@ -38,7 +38,7 @@ impl Coordinator {
                 self.forget_callers(now);
                 self.forget_dumps();
                 let timing = self.config.timing;
-                let death = self.seats.iter().any(|seat| seat.end(now, timing).is_some());
+                let death = self.slots.iter().any(|slot| slot.end(now, timing).is_some());
                 if death || self.is_joined(now) {
                     self.change(now, out);
                 }
@@ -50,23 +50,23 @@ impl Coordinator {
     /// death cannot, and takes along whoever waits.
     fn is_joined(&self, now: Nanos) -> bool {
         let waited = |since: Nanos| now.saturating_sub(since) >= self.config.timing.heartbeat();
-        let free = |node: NodeId| self.seats[node.index()].entry.is_none();
+        let free = |node: NodeId| self.slots[node.index()].entry.is_none();
         self.callers().any(|(node, caller)| free(node) && caller.answered.is_some_and(waited))
     }
 
     pub(super) fn forget_callers(&mut self, now: Nanos) {
         let timing = self.config.timing;
-        for seat in &mut self.seats {
+        for slot in &mut self.slots {
             let gone = |it: &mut Contact| it.leaving || it.is_silent(now, timing);
-            drop(seat.caller.take_if(gone));
+            drop(slot.caller.take_if(gone));
         }
     }
 
     /// A home that has left an epoch needs nothing of it any more.
     fn forget_dumps(&mut self) {
-        let seats = &self.seats;
+        let slots = &self.slots;
         self.dumps.retain(|left, homes| {
-            homes.retain(|home, _| seats[home.index()].entry.as_ref().is_some_and(|it| it.epoch <= *left));
+            homes.retain(|home, _| slots[home.index()].entry.as_ref().is_some_and(|it| it.epoch <= *left));
             !homes.is_empty()
         });
     }
@@ -84,7 +84,7 @@ impl Coordinator {
             if admitted.contains(&node) {
                 self.admit(node, epoch);
             }
-            let up = self.seats[node.index()].entry.is_some();
+            let up = self.slots[node.index()].entry.is_some();
             let entry = &mut self.roster.entries[node.index()];
             if entry.alive && !up {
                 self.buried.insert(entry.session);
@@ -107,8 +107,8 @@ impl Coordinator {
 
     /// Ends an incarnation that is over. Says why, and what it said about itself last.
     fn end(&mut self, now: Nanos, node: NodeId) -> Option<(End, Vec<u8>)> {
-        let seat = &mut self.seats[node.index()];
-        let why = seat.end(now, self.config.timing)?;
+        let slot = &mut self.slots[node.index()];
+        let why = slot.end(now, self.config.timing)?;
         match why {
             End::Silent => self.counters.silent += 1,
             End::Behind => self.counters.lost += 1,
@@ -116,13 +116,13 @@ impl Coordinator {
             End::Replaced => self.counters.replaced += 1,
             End::Missing => {}
         }
-        seat.entry.take().map(|entry| (why, entry.statistics))
+        slot.entry.take().map(|entry| (why, entry.statistics))
     }
 
     /// Lets the caller in, if the node's incarnation is not another's and the caller's is not over.
     fn admit(&mut self, node: NodeId, epoch: SwitchEpoch) {
         let at = node.index();
-        let Some(caller) = self.seats[at].caller.as_ref().filter(|_| self.seats[at].entry.is_none()) else {
+        let Some(caller) = self.slots[at].caller.as_ref().filter(|_| self.slots[at].entry.is_none()) else {
             return;
         };
         let (session, last) = (caller.session, self.roster.entries[at]);
@@ -131,7 +131,7 @@ impl Coordinator {
         if !goes_on && (caller.epoch.0 > 0 || ended) {
             // It was in a rack that went on without it.
             self.buried.insert(session);
-            self.seats[at].caller = None;
+            self.slots[at].caller = None;
             return;
         }
         if !goes_on {
@@ -140,6 +140,6 @@ impl Coordinator {
             }
             self.roster.entries[at] = RosterEntry { incarnation: Incarnation(epoch.0), session, alive: true };
         }
-        self.seats[at].entry = self.seats[at].caller.take();
+        self.slots[at].entry = self.slots[at].caller.take();
     }
 }

@@ -11,8 +11,8 @@ use crate::roster::{Roster, RosterEntry, Session};
 
 /// Bytes of a directory entry: tag, lock, state and line, copyset.
 const ENTRY: usize = 8 + 2 + 1 + 8;
-/// Beside the state: requesters stood in line.
-const LINE: u8 = 0x80;
+/// Beside the state: requesters waited in a queue.
+const QUEUED: u8 = 0x80;
 
 /// A view, and what the switch knew.
 #[derive(PartialEq, Eq, Debug)]
@@ -70,7 +70,7 @@ pub(crate) fn encode_dump(dump: &Dump, home: NodeId) -> Vec<u8> {
     for (tag, entry) in dump.entries.iter().filter(|(tag, _)| tag.home() == home) {
         out.extend(tag.bits().to_le_bytes());
         out.extend(entry.lock.to_le_bytes());
-        out.push(entry.status as u8 | if dump.has_line(*tag) { LINE } else { 0 });
+        out.push(entry.status as u8 | if dump.has_queue(*tag) { QUEUED } else { 0 });
         out.extend(entry.copyset.bits().to_le_bytes());
     }
     out
@@ -79,20 +79,21 @@ pub(crate) fn encode_dump(dump: &Dump, home: NodeId) -> Vec<u8> {
 fn read_dump(reader: &mut Reader<'_>) -> Option<Dump> {
     let (epoch, holders) = (reader.epoch()?, Copyset::from_bits(reader.u64()?));
     let mut entries: Vec<(BlockTag, EntryView)> = Vec::with_capacity(reader.left() / ENTRY);
-    let mut lines = Vec::new();
+    let mut queued = Vec::new();
     while !reader.is_empty() {
         let (tag, lock) = (BlockTag::from_bits(reader.u64()?), reader.u16()?);
         let state = reader.u8()?;
-        let (status, copyset) = (GlobalStatus::from_wire(state & !LINE)?, Copyset::from_bits(reader.u64()?));
+        let (status, copyset) =
+            (GlobalStatus::from_wire(state & !QUEUED)?, Copyset::from_bits(reader.u64()?));
         if entries.last().is_some_and(|(last, _)| *last >= tag) {
             return None;
         }
-        if state & LINE != 0 {
-            lines.push(tag);
+        if state & QUEUED != 0 {
+            queued.push(tag);
         }
         entries.push((tag, EntryView { lock, status, copyset }));
     }
-    Some(Dump { epoch, entries, holders, lines })
+    Some(Dump { epoch, entries, holders, queued })
 }
 
 #[cfg(test)]
@@ -111,7 +112,7 @@ mod tests {
             (tag(1, 2), entry(0x8000, GlobalStatus::Modified, 4)),
             (tag(2, 1), entry(0, GlobalStatus::Shared, 6)),
         ];
-        Dump { epoch: SwitchEpoch(9), entries, holders: Copyset::from_bits(5), lines: vec![tag(1, 2)] }
+        Dump { epoch: SwitchEpoch(9), entries, holders: Copyset::from_bits(5), queued: vec![tag(1, 2)] }
     }
 
     fn contents(home: NodeId) -> Vec<u8> {
@@ -126,9 +127,9 @@ mod tests {
         let got = Contents::parse(&contents(NodeId(1))).unwrap().dump.unwrap();
         let whole = dump();
         assert_eq!(got.entries, whole.entries[1..3]);
-        assert_eq!((got.epoch, got.holders, got.lines), (whole.epoch, whole.holders, whole.lines));
+        assert_eq!((got.epoch, got.holders, got.queued), (whole.epoch, whole.holders, whole.queued));
         let other = Contents::parse(&contents(NodeId(2))).unwrap().dump.unwrap();
-        assert_eq!((other.entries.len(), other.lines.len()), (1, 0));
+        assert_eq!((other.entries.len(), other.queued.len()), (1, 0));
     }
 
     #[test]

@@ -49,12 +49,12 @@ impl<R: Rules> Engine<R> {
                     transfer.tear(Torn::Changed);
                 }
                 transfer.head = Head::Known(first);
-                transfer.doubtful = false;
+                transfer.unverified = false;
             }
             _ => {
                 transfer.head = Head::Known(version);
                 // Nothing tells of writes: the version is looked at again.
-                transfer.doubtful = self.rules.holds(Rule::HeaderIsReadAgain);
+                transfer.unverified = self.rules.holds(Rule::HeaderIsReadAgain);
                 if self.rules.holds(Rule::OddIsWritten) && is_written(version) {
                     transfer.tear(Torn::Written);
                 }
@@ -89,8 +89,8 @@ impl<R: Rules> Engine<R> {
         for transfer in self.rows.iter_mut().flatten() {
             let Some(index) = transfer.index_of(block) else { continue };
             if index == transfer.object.header {
-                // Before it is read there is nothing to doubt.
-                transfer.doubtful |= self.rules.holds(Rule::HeaderIsReadAgain)
+                // Before it is read there is nothing to verify.
+                transfer.unverified |= self.rules.holds(Rule::HeaderIsReadAgain)
                     && self.config.mode == Mode::Speculative
                     && matches!(transfer.head, Head::Known(_));
             }
@@ -106,13 +106,13 @@ impl<R: Rules> Engine<R> {
         }
     }
 
-    /// Gives the verdict if all blocks have been answered, and the version is not in doubt.
+    /// Gives the verdict if all blocks have been answered, and the version is verified.
     pub(super) fn end_if_over(&mut self, row: usize, out: &mut Vec<Effect>) {
         let Some(transfer) = &self.rows[row] else { return };
         if transfer.is_over {
             return self.free_if_over(row, out);
         }
-        let is_settled = !transfer.is_vulnerable() && !transfer.doubtful
+        let is_settled = !transfer.is_vulnerable() && !transfer.unverified
             || transfer.torn.is_some() && transfer.head != Head::Asked;
         let has_all = transfer.has_all()
             || !self.rules.holds(Rule::VerdictComesLast) && transfer.arrived == transfer.issued;

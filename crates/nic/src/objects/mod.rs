@@ -81,13 +81,13 @@ pub struct Config {
     /// Blocks that a stream buffer watches: at most 64.
     pub depth: u32,
     /// A transfer that waits so long for its requester is given up: the requester is gone.
-    pub patience: Nanos,
+    pub timeout: Nanos,
 }
 
 impl Config {
     /// The paper's: 16 stream buffers of 32 blocks (section 5.1). How long a requester may be away it does not say.
     pub const PAPER: Self =
-        Self { mode: Mode::Speculative, transfers: 16, depth: 32, patience: Nanos::from_millis(10) };
+        Self { mode: Mode::Speculative, transfers: 16, depth: 32, timeout: Nanos::from_millis(10) };
 }
 
 /// A transfer's row in the table: what the memory's answers are marked with.

@@ -160,7 +160,7 @@ impl<R: Rules> Engine<R> {
         }
         let block = transfer.header();
         if transfer.has_all() {
-            // All data are here, and the version is in doubt.
+            // All data are here, and the version is unverified.
             let Head::Known(version) = transfer.head else { return None };
             transfer.head = Head::Again(version);
             self.counters.read_again += 1;
@@ -199,14 +199,14 @@ impl<R: Rules> Engine<R> {
 
     /// When the engine wants to be called, for a requester that may be gone.
     pub fn deadline(&self) -> Option<Nanos> {
-        self.rows.iter().flatten().filter_map(|transfer| overdue(transfer, self.config.patience)).min()
+        self.rows.iter().flatten().filter_map(|transfer| overdue(transfer, self.config.timeout)).min()
     }
 
     /// Gives up transfers whose requesters are gone.
     pub fn on_deadline(&mut self, now: Nanos, out: &mut Vec<Effect>) {
         for row in 0..self.rows.len() {
             let Some(transfer) = &mut self.rows[row] else { continue };
-            if overdue(transfer, self.config.patience).is_some_and(|due| due <= now) {
+            if overdue(transfer, self.config.timeout).is_some_and(|due| due <= now) {
                 transfer.is_over = true;
                 self.counters.given_up += 1;
                 self.free_if_over(row, out);
@@ -231,7 +231,7 @@ impl<R: Rules> Engine<R> {
 }
 
 /// When a transfer has waited too long for its requester. Not while the memory has still to answer.
-fn overdue(transfer: &Transfer, patience: Nanos) -> Option<Nanos> {
+fn overdue(transfer: &Transfer, timeout: Nanos) -> Option<Nanos> {
     let waits = !transfer.waits_for_memory() && transfer.issued == transfer.requested && !transfer.has_all();
-    (waits && !transfer.is_over).then_some(transfer.heard + patience)
+    (waits && !transfer.is_over).then_some(transfer.heard + timeout)
 }

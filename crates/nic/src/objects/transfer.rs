@@ -45,7 +45,7 @@ pub(super) struct Transfer {
     /// The stream buffer: which blocks have arrived, by the order in which they are asked for.
     pub(super) stream: u64,
     /// The block with the version was written, or evicted, after it was read: nobody knows which.
-    pub(super) doubtful: bool,
+    pub(super) unverified: bool,
     pub(super) torn: Option<Torn>,
     /// When the requester was heard last.
     pub(super) heard: Nanos,
@@ -63,7 +63,7 @@ impl Transfer {
             arrived: 0,
             head: Head::Unread,
             stream: 0,
-            doubtful: false,
+            unverified: false,
             torn: None,
             heard: now,
             is_over: false,

@@ -8,7 +8,7 @@ use super::lines::Request;
 /// Where the line is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// Its place in the cache has another line.
+    /// Its slot in the cache has another line.
     Blocked,
     /// The memory was asked for it.
     Fetched,

@@ -18,29 +18,29 @@ use super::{Done, Operation, Request, Width};
 pub struct Fold<'a> {
     requests: &'a [Request],
     /// Which of them are for this word: one at least.
-    of_word: &'a [Place],
+    of_word: &'a [Position],
 }
 
 /// Sorts bursts of operations by words, and keeps the memory that it needs for that.
 #[derive(Clone, Default, Debug)]
 pub struct Folder {
     /// Those for one word beside each other, in the order in which they came.
-    order: Vec<Place>,
+    order: Vec<Position>,
     words: Vec<Word>,
 }
 
 /// A request: its word, and where it is in its burst. Sorted by that.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Place {
+struct Position {
     word: u64,
     index: u32,
 }
 
-/// A word: which request names it first, and which places are its.
+/// A word: which request names it first, and which positions are its.
 #[derive(Clone, Debug)]
 struct Word {
     named: u32,
-    places: Range<u32>,
+    positions: Range<u32>,
 }
 
 impl Folder {
@@ -58,7 +58,7 @@ impl Folder {
         order.clear();
         order.extend((0..).zip(requests).filter_map(|(index, request)| {
             let is_aligned = request.address.is_multiple_of(request.width.bytes());
-            is_aligned.then(|| Place { word: word(request), index })
+            is_aligned.then(|| Position { word: word(request), index })
         }));
         order.sort_unstable();
         words.clear();
@@ -66,12 +66,12 @@ impl Folder {
         for of_word in order.chunk_by(|one, other| one.word == other.word) {
             let first = end;
             end += of_word.len() as u32;
-            words.push(Word { named: of_word[0].index, places: first..end });
+            words.push(Word { named: of_word[0].index, positions: first..end });
         }
         words.sort_unstable_by_key(|word| word.named);
-        words.iter().map(|Word { places, .. }| Fold {
+        words.iter().map(|Word { positions, .. }| Fold {
             requests,
-            of_word: &order[places.start as usize..places.end as usize],
+            of_word: &order[positions.start as usize..positions.end as usize],
         })
     }
 }
@@ -97,7 +97,7 @@ impl Fold<'_> {
     }
 
     fn all(&self) -> impl Iterator<Item = &Request> + '_ {
-        self.of_word.iter().map(|place| &self.requests[place.index as usize])
+        self.of_word.iter().map(|position| &self.requests[position.index as usize])
     }
 
     /// How many requests those are.

@@ -1,6 +1,6 @@
 //! Miss-status registers that merge, and the direct-mapped cache of lines in front of them.
 //!
-//! What must always hold: a line has at most one entry that takes requests in; a place of the cache has at most one line;
+//! What must always hold: a line has at most one entry that takes requests in; a slot of the cache has at most one line;
 //! between a fetch and its release the line belongs to the engine.
 
 use alloc::collections::VecDeque;
@@ -100,7 +100,7 @@ pub struct Counters {
     pub fetched: u64,
     /// Lines that were written back.
     pub written: u64,
-    /// Entries that had to wait for another line's place.
+    /// Entries that had to wait for another line's slot.
     pub blocked: u64,
 }
 
@@ -143,7 +143,7 @@ impl<R: Rules> Lines<R> {
         self.entries.iter().flatten().count()
     }
 
-    fn place(&self, line: u64) -> u64 {
+    fn slot(&self, line: u64) -> u64 {
         line & u64::from(self.config.lines - 1)
     }
 
@@ -188,7 +188,7 @@ impl<R: Rules> Lines<R> {
                     age: self.made,
                 });
                 self.made += 1;
-                if !self.fetch_next(self.place(line), out) {
+                if !self.fetch_next(self.slot(line), out) {
                     self.counters.blocked += 1;
                 }
             }
@@ -198,15 +198,15 @@ impl<R: Rules> Lines<R> {
     }
 
     /// The entry that takes a request for this line in, if there is one: the youngest of this line. It takes nothing more in
-    /// if it has had its turn, and another line waits for its place.
+    /// if it has had its turn, and another line waits for its slot.
     fn joinable(&self, line: u64) -> Joinable {
         let of_line = self.all().filter(|(_, entry)| entry.line == line).max_by_key(|(_, entry)| entry.age);
         let Some((at, entry)) = of_line.filter(|_| self.rules.holds(Rule::SameLineMerges)) else {
             return Joinable::Nowhere;
         };
         let others_wait = || {
-            let place = self.place(line);
-            self.all().any(|(_, other)| other.age > entry.age && self.place(other.line) == place)
+            let slot = self.slot(line);
+            self.all().any(|(_, other)| other.age > entry.age && self.slot(other.line) == slot)
         };
         let had_its_turn =
             self.rules.holds(Rule::TurnIsBounded) && entry.taken >= self.config.subentries && others_wait();
@@ -217,9 +217,9 @@ impl<R: Rules> Lines<R> {
         self.entries.iter().enumerate().filter_map(|(at, entry)| entry.as_ref().map(|entry| (at, entry)))
     }
 
-    /// Fetches the oldest line that waits for this place, if the place is free. Returns whether it did.
-    fn fetch_next(&mut self, place: u64, out: &mut Vec<Effect>) -> bool {
-        let here = |entry: &Entry| self.place(entry.line) == place;
+    /// Fetches the oldest line that waits for this slot, if the slot is free. Returns whether it did.
+    fn fetch_next(&mut self, slot: u64, out: &mut Vec<Effect>) -> bool {
+        let here = |entry: &Entry| self.slot(entry.line) == slot;
         let is_taken = self.all().any(|(_, entry)| here(entry) && entry.stage != Stage::Blocked);
         if is_taken && self.rules.holds(Rule::PlaceIsExclusive) {
             return false;
@@ -268,7 +268,7 @@ impl<R: Rules> Lines<R> {
             let changed = (entry.writes && self.rules.holds(Rule::ChangedIsWritten)).then_some(line);
             self.counters.written += u64::from(changed.is_some());
             out.push(Effect::Release { line: entry.line, changed });
-            self.fetch_next(self.place(entry.line), out);
+            self.fetch_next(self.slot(entry.line), out);
         }
         true
     }

@@ -209,7 +209,7 @@ impl ChunkTable {
     pub fn live_blocks(&self) -> impl Iterator<Item = BlockTag> {
         (0..).zip(&self.chunks).filter_map(|(chunk, grant)| Some((chunk, grant.as_ref()?))).flat_map(
             |(chunk, grant)| {
-                let live = |number: &u64| grant.live.contains(self.geometry.place_in_chunk(*number));
+                let live = |number: &u64| grant.live.contains(self.geometry.index_in_chunk(*number));
                 self.usable(chunk).filter(live).map(|number| {
                     let addr = GlobalAddr::new(self.home, number << self.geometry.block.shift());
                     self.geometry.block.tag(addr)
@@ -236,8 +236,8 @@ impl ChunkTable {
             return Err(MarkRefused::WrongDiscipline);
         }
         for (chunk, piece) in self.geometry.pieces(numbers) {
-            let first = self.geometry.place_in_chunk(piece.start);
-            let last = self.geometry.place_in_chunk(piece.end - 1);
+            let first = self.geometry.index_in_chunk(piece.start);
+            let last = self.geometry.index_in_chunk(piece.end - 1);
             let slot = usize::try_from(chunk).expect("the table has this chunk");
             let grant = self.chunks[slot].as_mut().expect("it was found to be granted");
             grant.live.set(first..last + 1, discipline.is_some());
@@ -253,7 +253,7 @@ impl ChunkTable {
         }
         let number = self.geometry.block_of(tag.addr());
         let grant = self.grant_of(self.geometry.chunk_of(number))?;
-        grant.live.contains(self.geometry.place_in_chunk(number)).then_some(grant.discipline)
+        grant.live.contains(self.geometry.index_in_chunk(number)).then_some(grant.discipline)
     }
 
     /// Bytes in live blocks.
@@ -279,7 +279,7 @@ impl ChunkTable {
             let usable = self.usable(chunk);
             assert!(!usable.is_empty(), "chunk {chunk} was granted and has no block to use");
             assert_eq!(grant.live.recount(), grant.live.count(), "live blocks of chunk {chunk}");
-            let inside = usable.filter(|number| grant.live.contains(self.geometry.place_in_chunk(*number)));
+            let inside = usable.filter(|number| grant.live.contains(self.geometry.index_in_chunk(*number)));
             assert_eq!(inside.count() as u64, grant.live.count(), "live blocks outside chunk {chunk}");
         }
     }

@@ -98,7 +98,7 @@ impl Geometry {
     }
 
     /// Where in its chunk a block is.
-    pub(super) const fn place_in_chunk(self, number: u64) -> usize {
+    pub(super) const fn index_in_chunk(self, number: u64) -> usize {
         // A chunk has at most 2^24 blocks (1 GiB of 64 B).
         (number & (self.blocks_per_chunk() - 1)) as usize
     }

@@ -77,7 +77,7 @@ impl HeldChunk {
 
     #[inline]
     fn start(&self, geometry: Geometry, number: u64) -> Start {
-        Start::unpack(self.starts[geometry.place_in_chunk(number)])
+        Start::unpack(self.starts[geometry.index_in_chunk(number)])
     }
 }
 
@@ -108,8 +108,8 @@ impl HeldChunks {
     }
 
     pub(super) fn insert(&mut self, home: NodeId, chunk: u64, space: usize, blocks: Range<u64>) {
-        let places = self.geometry.place_in_chunk(blocks.end - 1) + 1;
-        let held = HeldChunk { space, blocks, busy: 0, starts: alloc::vec![0; places] };
+        let len = self.geometry.index_in_chunk(blocks.end - 1) + 1;
+        let held = HeldChunk { space, blocks, busy: 0, starts: alloc::vec![0; len] };
         self.chunks.insert(self.key(home, chunk), held);
     }
 
@@ -129,8 +129,8 @@ impl HeldChunks {
     /// Writes down what starts at a block that is held.
     pub(super) fn set_start(&mut self, tag: BlockTag, start: Start) {
         let number = self.geometry.block_of(tag.addr());
-        let place = self.geometry.place_in_chunk(number);
-        self.chunk_mut(tag.home(), self.geometry.chunk_of(number)).starts[place] = start.pack();
+        let index = self.geometry.index_in_chunk(number);
+        self.chunk_mut(tag.home(), self.geometry.chunk_of(number)).starts[index] = start.pack();
     }
 
     /// Blocks are free no longer. `idle` has the chunks of their space that are free as a whole.

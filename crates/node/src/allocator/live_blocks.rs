@@ -19,22 +19,22 @@ impl LiveBlocks {
         self.count
     }
 
-    /// Whether the block at this place of the chunk is live.
-    pub(super) fn contains(&self, place: usize) -> bool {
-        self.words.get(place / 64).is_some_and(|word| word >> (place % 64) & 1 == 1)
+    /// Whether this block of the chunk, by its index there, is live.
+    pub(super) fn contains(&self, block: usize) -> bool {
+        self.words.get(block / 64).is_some_and(|word| word >> (block % 64) & 1 == 1)
     }
 
-    /// Makes the blocks at these places live, or ends.
-    pub(super) fn set(&mut self, places: Range<usize>, live: bool) {
-        let words = places.end.div_ceil(64);
+    /// Makes these blocks of the chunk live, or ends them.
+    pub(super) fn set(&mut self, blocks: Range<usize>, live: bool) {
+        let words = blocks.end.div_ceil(64);
         if live && self.words.len() < words {
             self.words.resize(words, 0);
         }
-        let end = places.end.min(self.words.len() * 64);
-        let mut place = places.start;
-        while place < end {
-            let (index, low) = (place / 64, place % 64);
-            let bits = (end - place).min(64 - low);
+        let end = blocks.end.min(self.words.len() * 64);
+        let mut block = blocks.start;
+        while block < end {
+            let (index, low) = (block / 64, block % 64);
+            let bits = (end - block).min(64 - low);
             let mask = u64::MAX >> (64 - bits) << low;
             let word = &mut self.words[index];
             self.count -= u64::from((*word & mask).count_ones());
@@ -44,7 +44,7 @@ impl LiveBlocks {
             } else {
                 *word &= !mask;
             }
-            place += bits;
+            block += bits;
         }
     }
 
@@ -71,7 +71,7 @@ mod tests {
             live.set(range.clone(), true);
             live.set(range.clone(), true);
             assert_eq!(live.count(), range.len() as u64, "{range:?}, marked twice");
-            assert!((0..400).all(|place| live.contains(place) == range.contains(&place)), "{range:?}");
+            assert!((0..400).all(|block| live.contains(block) == range.contains(&block)), "{range:?}");
             live.set(range.start..range.start + 1, false);
             assert!(!live.contains(range.start) && live.count() == range.len() as u64 - 1, "{range:?}");
             live.set(0..1000, false);

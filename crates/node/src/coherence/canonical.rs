@@ -75,7 +75,7 @@ pub(crate) fn requester_of(index: usize) -> RequesterId {
 
 /// The number that stands for all random numbers that choose alike, in a rack of up to three nodes: a request can
 /// find two providers at most, and the number's upper bit tells them apart. The upper half of `arg` stays: it says whom
-/// a request follows in a line.
+/// a request follows in a queue.
 pub fn canonical_choice(arg: u64, nodes: usize) -> u64 {
     let choice = if nodes > 2 && arg >> 31 & 1 == 1 { u64::from(u32::MAX) } else { 0 };
     arg & !u64::from(u32::MAX) | choice

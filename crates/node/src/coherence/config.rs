@@ -42,16 +42,16 @@ pub struct Backoff {
 }
 
 /// With [`Config::queue`]: how long a node whose threads write in a block again and again keeps it from the one behind
-/// in the line.
+/// in the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Turn {
+pub struct HoldTime {
     /// It gives the block away when no thread has written in it for so long.
     pub pause: Nanos,
-    /// And at the latest so long after it was asked, so that a wait in the line stays bounded. Zero: at once.
+    /// And at the latest so long after it was asked, so that a wait in the queue stays bounded. Zero: at once.
     pub most: Nanos,
 }
 
-impl Turn {
+impl HoldTime {
     /// The block goes on at once.
     pub const NONE: Self = Self { pause: Nanos::ZERO, most: Nanos::ZERO };
     /// For the published hardware, where an access takes 240 ns and handing a block over some 4 us: a little more than the
@@ -108,13 +108,13 @@ pub struct Config {
     pub retransmission: Retransmission,
     /// How refused requests wait.
     pub backoff: Backoff,
-    /// Writes that meet a writer wait in line at whoever has the lock, and are not refused. The switch must do the same.
+    /// Writes that meet a writer wait in a queue at whoever has the lock, and are not refused. The switch must do the same.
     pub queue: bool,
-    /// With `queue`: a READ-MISS that meets a writer is refused so often before it stands in line, too. Most are
-    /// served sooner by trying again, and share the lock then; in the line they have it alone.
+    /// With `queue`: a READ-MISS that meets a writer is refused so often before it waits in the queue, too. Most are
+    /// served sooner by trying again, and share the lock then; in the queue they have it alone.
     pub refusals_before_queue: u32,
     /// With `queue`: how long a node keeps a block that it is asked for.
-    pub turn: Turn,
+    pub hold_time: HoldTime,
     /// Which reads are done where the block is.
     pub peeks: Peeks,
     /// The node that shadows the switch's TAG array.
@@ -144,7 +144,7 @@ impl Config {
             backoff: Backoff { first: Nanos(500), most: Nanos::from_micros(64) },
             queue: false,
             refusals_before_queue: 3,
-            turn: Turn::NONE,
+            hold_time: HoldTime::NONE,
             peeks: Peeks::NEVER,
             shadow: NodeId(0),
             switch_epoch: SwitchEpoch(0),

@@ -43,9 +43,9 @@ pub struct Counters {
     pub peeked: u64,
     /// Agents' requests that had to wait for a thread's access to finish.
     pub parked: u64,
-    /// Requests out of a line that waited until this node had had its turn.
-    pub turns: u64,
-    /// Locks handed over to the next in line.
+    /// Requests out of the queue that waited until this node's hold time was over.
+    pub held: u64,
+    /// Locks handed over to the next in the queue.
     pub handed_over: u64,
     /// Packets sent again after a time-out.
     pub retransmissions: u64,
@@ -91,7 +91,7 @@ impl Counters {
         self.provided += other.provided;
         self.peeked += other.peeked;
         self.parked += other.parked;
-        self.turns += other.turns;
+        self.held += other.held;
         self.handed_over += other.handed_over;
         self.retransmissions += other.retransmissions;
         self.added_to_switch += other.added_to_switch;

@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use switch::coherence::line;
+use switch::coherence::wait_queue;
 use wire::{Endpoint, Kind, Packet, Rule, Rules, SlotId};
 
 use crate::coherence::allocation::Allocation;
@@ -35,7 +35,7 @@ impl<R: Rules> Node<R> {
         }
         let (cx, ours) = (&mut context!(self, at, store, out), packet.requester.node == self.config.id);
         let expected = match (packet.to, packet.requester.slot) {
-            // About an event of somebody who stands in line behind one of ours, or before it.
+            // About an event of somebody who waits in the queue behind one of ours, or before it.
             (Endpoint::Requester(_), _) if !ours => self.requesters.on_packet_of_others(cx, packet),
             (Endpoint::Requester(_), SlotId::MIGRATION) => {
                 self.requesters.on_packet_of_others(cx, packet)
@@ -171,7 +171,7 @@ impl HomeAgent {
     ) -> bool {
         match packet.kind {
             // Its unlock must wait for that of the one before, who tells when.
-            Kind::Ack if cx.config.queue && line::code_in(packet.arg).is_some() => {}
+            Kind::Ack if cx.config.queue && wait_queue::code_in(packet.arg).is_some() => {}
             Kind::Ack => self.on_move_ack(cx, packet),
             Kind::Handover if cx.config.queue => {
                 requesters.acknowledge_handover(cx, packet);

@@ -33,7 +33,7 @@ pub struct HolderView {
     /// has.
     pub moving: bool,
     /// It was when the epoch began, and nobody is let in until the home has said that there is the lock.
-    pub doubted: bool,
+    pub indeterminate: bool,
     /// Nodes that the directory has sent here.
     pub known: Copyset,
     /// Of those, nodes of whom the MOVE in flight does not know.
@@ -58,7 +58,7 @@ impl<R: Rules> LockNode<R> {
                 term: holding.term,
                 complete: holding.is_complete(),
                 moving: it.moving.is_some_and(|moving| !moving.approved) || it.freeing.is_some(),
-                doubted: it.is_doubted(self.rules),
+                indeterminate: it.is_indeterminate(self.rules),
                 known: holding.known,
                 late: it
                     .moving

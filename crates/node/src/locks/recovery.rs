@@ -394,7 +394,7 @@ impl Lock {
         }
         let with_data = with_data && self.len > 0;
         self.report = Some(Report { packet, with_data, again: Again::first(cx) });
-        if self.is_doubted(cx.rules) {
+        if self.is_indeterminate(cx.rules) {
             let _ = cx.store.close(self.at);
         }
         self.send_report(cx);
@@ -402,7 +402,7 @@ impl Lock {
     }
 
     /// True if this node held it when the epoch began, and the home has not said that the lock is still one.
-    pub(super) fn is_doubted<R: Rules>(&self, rules: R) -> bool {
+    pub(super) fn is_indeterminate<R: Rules>(&self, rules: R) -> bool {
         rules.holds(Rule::HoldersAreConfirmed)
             && self.report.is_some_and(|report| report.packet.mode == Mode::Write)
     }

@@ -10,8 +10,8 @@ use crate::coherence::config::Retransmission;
 impl Lock {
     /// Lets in whoever is next, or lets the lock go on.
     pub(super) fn serve<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
-        let doubted = self.is_doubted(cx.rules);
-        if self.moving.is_some_and(|moving| !moving.approved) || self.freeing.is_some() || doubted {
+        let indeterminate = self.is_indeterminate(cx.rules);
+        if self.moving.is_some_and(|moving| !moving.approved) || self.freeing.is_some() || indeterminate {
             return;
         }
         loop {

@@ -96,7 +96,7 @@ impl Line {
         let until = most.map(|most| Instant::now() + most);
         self.came.drain(..self.taken);
         self.taken = 0;
-        let mut patience = SpinThenPark::without_spins();
+        let mut spin_then_park = SpinThenPark::without_spins();
         loop {
             let wanted = match self.came.first_chunk::<PREFIX>() {
                 None => PREFIX,
@@ -117,16 +117,16 @@ impl Line {
                 return Err(Cut::Malformed);
             }
             if self.read(wanted)? {
-                patience.again();
+                spin_then_park.again();
                 continue;
             }
             if left_until(until).is_some_and(|left| left.is_zero()) {
                 return Err(Cut::Late);
             }
-            let now = patience.now(|| self.now());
-            match patience.step(now, Nanos::MAX, &self.oversubscription) {
+            let now = spin_then_park.now(|| self.now());
+            match spin_then_park.step(now, Nanos::MAX, &self.oversubscription) {
                 Step::Spin => std::hint::spin_loop(),
-                Step::Yield => patience.give_way(now, &self.oversubscription, || self.now()),
+                Step::Yield => spin_then_park.give_way(now, &self.oversubscription, || self.now()),
                 Step::Sleep(_) => self.sleep(PollFlags::IN, left_until(until))?,
             }
         }

@@ -382,7 +382,7 @@ fn encode_error(error: &Error, out: &mut Vec<u8>) {
         Error::OutOfBounds { index, count } => (17, *index as u64, *count as u64),
         Error::HalfWritten { addr, index } => (18, bits(addr), *index as u64),
         Error::TooManyClients { most } => (19, *most as u64, 0),
-        Error::RestTooShort { rest, least } => (20, rest.0, least.0),
+        Error::QuarantineTooShort { quarantine, least } => (20, quarantine.0, least.0),
         Error::TooManyCopies { copies, memories } => (21, *copies as u64, *memories as u64),
     };
     out.push(kind);
@@ -423,7 +423,7 @@ fn decode_error(bytes: &mut Bytes<'_>) -> Result<Error, Malformed> {
         17 if second > 0 => Error::OutOfBounds { index: size(first)?, count: size(second)? },
         18 => Error::HalfWritten { addr, index: size(second)? },
         19 => Error::TooManyClients { most: size(first)? },
-        20 => Error::RestTooShort { rest: Nanos(first), least: Nanos(second) },
+        20 => Error::QuarantineTooShort { quarantine: Nanos(first), least: Nanos(second) },
         21 => Error::TooManyCopies { copies: size(first)?, memories: size(second)? },
         _ => return Err(Malformed),
     })

@@ -54,7 +54,7 @@ fn answers() -> Vec<Answer> {
         Error::OutOfBounds { index: 100, count: 7 },
         Error::HalfWritten { addr: ADDR, index: 5 },
         Error::TooManyClients { most: 1024 },
-        Error::RestTooShort { rest: Nanos(u64::MAX), least: Nanos(7) },
+        Error::QuarantineTooShort { quarantine: Nanos(u64::MAX), least: Nanos(7) },
         Error::TooManyCopies { copies: 3, memories: 2 },
     ];
     let others = [

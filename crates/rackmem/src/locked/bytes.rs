@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use live::place::Wait;
+use live::actor::Wait;
 use wire::{GlobalAddr, Mode};
 
 use super::inside::{Inside, Region, at_most};

@@ -2,7 +2,7 @@
 
 use std::mem::ManuallyDrop;
 
-use live::place::Wait;
+use live::actor::Wait;
 use wire::{GlobalAddr, Mode, NodeId};
 
 use super::inside::{Inside, Region};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use live::actor::{Failure, ThreadContext, Wait};
 use live::memory::locks::{Entered, Left, LockCopies};
-use live::place::{Failure, ThreadContext, Wait};
 use wire::{GlobalAddr, Mode, Nanos, NodeId, Refusal};
 
 use crate::addresses::{aligned, of_a_node};

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use live::place::Wait;
+use live::actor::Wait;
 use wire::{Discipline, GlobalAddr, Mode, NodeId};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 

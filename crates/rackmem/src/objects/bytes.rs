@@ -4,9 +4,9 @@ use std::cell::RefCell;
 use std::fmt;
 use std::hint::spin_loop;
 
+use live::actor::Failure;
 use live::memory::regions::{Missing, Shape, Taking, Writing};
 use live::networked::verbs::{Opened, Read, Written};
-use live::place::Failure;
 use live::scheduling::give_way;
 use wire::{Discipline, GlobalAddr, NodeId, Refusal};
 

@@ -117,7 +117,7 @@ pub fn example(
     line(
         &mut text,
         "# steer_reads = false".to_owned(),
-        "where it steers: it sends reads to the tail, too, and what was replaced rests for seconds longer",
+        "where it steers: it sends reads to the tail, too, and what was replaced stays in quarantine for seconds longer",
     );
     line(
         &mut text,

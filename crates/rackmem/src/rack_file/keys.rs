@@ -98,7 +98,7 @@ pub(super) const SWITCH: Keys = (
             };
             keeper.to_owned()
         }),
-        // Who does not know of the line takes a lock that was handed over for a lost one.
+        // Who does not know of the queue takes a lock that was handed over for a lost one.
         same("queue", |file| file.config.queue.to_string()),
         own("metrics"),
     ],

@@ -163,15 +163,15 @@ impl Rack {
     /// # Errors
     /// If another process is this node, the system does not let us listen, or the rack's switch does not answer.
     pub fn join(file: &RackFile, node: NodeId) -> Result<Self, StartError> {
-        Self::join_patiently(file, node, ProcessConfig::default().patience)
+        Self::join_within(file, node, ProcessConfig::default().join_timeout)
     }
 
-    /// The same, with as much patience as is given.
+    /// The same, within the time given.
     ///
     /// # Errors
     /// As [`join`](Self::join).
-    pub fn join_patiently(file: &RackFile, node: NodeId, patience: Duration) -> Result<Self, StartError> {
-        Self::join_at(file, node, &Location::from_environment()?, patience)
+    pub fn join_within(file: &RackFile, node: NodeId, join_timeout: Duration) -> Result<Self, StartError> {
+        Self::join_at(file, node, &Location::from_environment()?, join_timeout)
     }
 
     /// The same for a node that is not where the file says: for applications with flags of their own.
@@ -182,10 +182,10 @@ impl Rack {
         file: &RackFile,
         node: NodeId,
         location: &Location,
-        patience: Duration,
+        join_timeout: Duration,
     ) -> Result<Self, StartError> {
         Self::join_with(file, node, location, |transport| {
-            let process = ProcessConfig { patience, ..file.process() };
+            let process = ProcessConfig { join_timeout, ..file.process() };
             Self::join_over(file.config.clone(), node, &process, Arc::clone(transport))
         })
     }
@@ -223,16 +223,16 @@ impl Rack {
     pub fn join_watched(
         file: &RackFile,
         node: NodeId,
-        patience: Duration,
+        join_timeout: Duration,
         mut tell: impl FnMut(PeerEvent),
     ) -> Result<Self, StartError> {
         Self::join_with(file, node, &Location::from_environment()?, |transport| {
             let mut watch = PeerWatch::of_joining(&**transport);
-            let process = ProcessConfig { patience, ..file.process() };
+            let process = ProcessConfig { join_timeout, ..file.process() };
             let began = Instant::now();
             let joined = Self::join_over_while(&file.config, node, &process, transport, &mut || {
                 watch.poll().into_iter().for_each(&mut tell);
-                began.elapsed() < patience
+                began.elapsed() < join_timeout
             });
             // What was refused, or not, while the last attempt was made.
             watch.poll().into_iter().for_each(tell);

@@ -7,9 +7,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use live::actor::{Failure, ThreadContext};
 use live::networked::NetworkedNode;
 use live::networked::verbs::{Far, HomeIncarnation, Ticket, refused_words};
-use live::place::{Failure, ThreadContext};
 use nic::words::Request;
 use wire::GlobalAddr;
 use wire::roce::Key;

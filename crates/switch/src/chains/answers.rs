@@ -16,7 +16,7 @@ pub(super) struct Recorded {
     pub(super) at: Location,
     pub(super) version: EntryVersion,
     pub(super) psn: Psn,
-    pub(super) place: u64,
+    pub(super) index: u64,
     /// Where it was sent, if the switch has chosen that, and the record of that entry's append.
     pub(super) front: Option<(Location, EntryVersion, u32)>,
     /// With its flags.
@@ -35,7 +35,7 @@ impl<R: Rules> Steering<R> {
             at,
             version,
             psn,
-            place: phv.get(f.of_key),
+            index: phv.get(f.of_key),
             front: layout::parse_tail(phv.get(f.behind)),
             state: found & 0xff,
             compared: EntryVersion((found >> 8) as u8),
@@ -45,7 +45,7 @@ impl<R: Rules> Steering<R> {
     /// What the memory says to an atomic.
     pub(super) fn on_answer(&mut self, number: usize, packet: &mut Packet, original: u64) -> Action {
         let record = self.record(number, packet.psn);
-        let Some(found) = self.recorded(record).filter(|found| found.place != 0) else {
+        let Some(found) = self.recorded(record).filter(|found| found.index != 0) else {
             return Action::Forward;
         };
         let said = self.judge(record, &found, packet.psn, original);
@@ -68,7 +68,7 @@ impl<R: Rules> Steering<R> {
                 (Reply::Steered(at, version), &mut self.counters.appended)
             }
             (verdict::REFUSED, _) => (Reply::Refused, &mut self.counters.refused),
-            (verdict::DOUBTED, _) => (Reply::Doubted, &mut self.counters.doubted),
+            (verdict::INDETERMINATE, _) => (Reply::Indeterminate, &mut self.counters.indeterminate),
             _ => return None,
         };
         *count += 1;
@@ -77,7 +77,7 @@ impl<R: Rules> Steering<R> {
 
     /// What became of the append of this record, if the packet with this number is answered that the word was this.
     pub(super) fn judge(&mut self, record: u32, found: &Recorded, psn: Psn, original: u64) -> u64 {
-        let &Recorded { at, version, front, compared, place, .. } = found;
+        let &Recorded { at, version, front, compared, index, .. } = found;
         let flags = found.state & !state::MASK;
         let mut of_front = (0, 0);
         if let Some((at, version, 0)) = front {
@@ -104,16 +104,16 @@ impl<R: Rules> Steering<R> {
             for (field, state) in f.marks.into_iter().zip([state::APPENDED, state::FAILED, state::LOST]) {
                 phv.set(field, mark(compared, state | flags));
             }
-            phv.set(f.place, place);
+            phv.set(f.index, index);
             // What is learned has been acknowledged.
             phv.set(f.tail, layout::tail(at, version, if front.is_none() { 0 } else { record }));
         });
         let said = self.phv.get(self.fields.verdict);
-        let is_taught = self.phv.get(self.fields.tail_op) == layout::op::TEACH && place != self.nowhere();
+        let is_taught = self.phv.get(self.fields.tail_op) == layout::op::TEACH && index != self.nowhere();
         self.counters.tails += u64::from(is_taught);
-        if said == verdict::AGAIN && place != self.nowhere() {
+        if said == verdict::AGAIN && index != self.nowhere() {
             let bits = self.sizes.slots.trailing_zeros();
-            let candidate = layout::outstanding(at.unit(), version, bits) | place;
+            let candidate = layout::outstanding(at.unit(), version, bits) | index;
             self.learn(class::LEARN, at.unit(), [1, 0, 0], [candidate, 0, 0]);
         }
         said

@@ -35,8 +35,8 @@
 //!
 //! # Incarnations
 //! A bound queue pair is made by the control plane ([`Steering::bind`]), with a random first number, and made anew when the memory has refused
-//! something for good, or the switch is another one. What was in flight on the one before is not executed any more by then, and is in doubt. While one
-//! is missing, compare-and-swaps are in doubt at once: they reach no word.
+//! something for good, or the switch is another one. What was in flight on the one before is not executed any more by then, and is indeterminate. While one
+//! is missing, compare-and-swaps are indeterminate at once: they reach no word.
 //!
 //! What must always hold: in an incarnation of the switch no compare-and-swap reaches a word to which a WRITE is sent but on the bound queue pair of that word, and an entry's
 //! cell of OUTSTANDING says *appended* only if nothing was sent to stand behind it since its own append.
@@ -107,11 +107,11 @@ impl<R: Rules> Steering<R> {
         self.bound[at] = Some(bound);
     }
 
-    /// A bound queue pair is no more: what is in flight on it is in doubt.
+    /// A bound queue pair is no more: what is in flight on it is indeterminate.
     pub(super) fn unbind(&mut self, at: usize) {
         self.bound[at] = None;
         self.waiting.retain(|waiting| waiting.at != at);
-        if !self.rules.holds(Rule::BegunAnewIsDoubted) {
+        if !self.rules.holds(Rule::BegunAnewIsIndeterminate) {
             return;
         }
         let first = self.bound_record(at, Psn::new(0)) as usize;
@@ -135,10 +135,10 @@ impl<R: Rules> Steering<R> {
         }
         let lost = found & !state::MASK | state::LOST;
         self.program.set_cell(self.arrays.states, record as usize, lost);
-        for place in 1..=self.sizes.places() {
-            let tail = self.program.cell(self.arrays.tails, place).and_then(layout::parse_tail);
+        for index in 1..=self.sizes.indexes() {
+            let tail = self.program.cell(self.arrays.tails, index).and_then(layout::parse_tail);
             if tail.is_some_and(|(.., of)| of == record) {
-                self.program.set_cell(self.arrays.tails, place, 0);
+                self.program.set_cell(self.arrays.tails, index, 0);
             }
         }
     }

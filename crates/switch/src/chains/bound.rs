@@ -61,15 +61,15 @@ impl<R: Rules> Steering<R> {
         let (f, phv) = (&self.fields, &self.phv);
         let (is_new, is_same) =
             (phv.get(f.new) != 0 || !self.rules.holds(Rule::NumbersAreNew), phv.get(f.same) != 0);
-        let (place, before, appended) = (phv.get(f.place), phv.get(f.before), phv.get(f.appended));
+        let (index, before, appended) = (phv.get(f.index), phv.get(f.before), phv.get(f.appended));
         let is_own = if is_new {
-            let steered = layout::parse_tail(before).filter(|_| place != 0);
+            let steered = layout::parse_tail(before).filter(|_| index != 0);
             match steered {
                 Some((to, ..)) => {
                     self.counters.steered += 1;
                     self.counters.moved += u64::from(to.unit() != change.to.unit());
                 }
-                None if place != 0 => self.counters.leave(Unsteered::TailUnknown),
+                None if index != 0 => self.counters.leave(Unsteered::TailUnknown),
                 None => self.counters.leave(Unsteered::NotOutstanding),
             }
             self.send_new(record, psn, &change)
@@ -159,7 +159,7 @@ impl<R: Rules> Steering<R> {
             phv.set(f.outstanding, tag);
         });
         let last = self.phv.get(self.fields.new) as u32;
-        let is_open = self.phv.get(self.fields.place) != 0;
+        let is_open = self.phv.get(self.fields.index) != 0;
         let binding = self.config.binding;
         let is_write = binding.writes
             && target.is_settled
@@ -209,7 +209,7 @@ impl<R: Rules> Steering<R> {
                 phv.set(f.connection, turns_cell);
                 phv.set(f.one, 1);
                 phv.set(f.record, u64::from(turn));
-                phv.set(f.place, u64::from(number.get()));
+                phv.set(f.index, u64::from(number.get()));
             });
         }
         self.counters.bound += 1;
@@ -353,8 +353,8 @@ impl<R: Rules> Steering<R> {
     /// A record, of whatever key.
     fn bound_recorded(&mut self, record: u32) -> Option<Recorded> {
         let found = self.recorded(record)?;
-        let place = if found.place == 0 { self.nowhere() } else { found.place };
-        Some(Recorded { place, ..found })
+        let index = if found.index == 0 { self.nowhere() } else { found.index };
+        Some(Recorded { index, ..found })
     }
 
     fn flag(&mut self, record: u32, flag: u64) {
@@ -368,7 +368,7 @@ impl<R: Rules> Steering<R> {
     pub(super) fn on_filled(&mut self, number: usize, packet: &mut Packet) -> Action {
         let record = self.record(number, packet.psn);
         let Some(found) = self.bound_recorded(record).filter(|found| found.psn == packet.psn) else {
-            return self.doubt(packet);
+            return self.indeterminate(packet);
         };
         self.flag(record, state::FILLED);
         let mut settled = found.state & state::MASK;
@@ -381,7 +381,7 @@ impl<R: Rules> Steering<R> {
             state::APPENDED if found.front.is_some() => verdict::STEERED,
             state::APPENDED => verdict::NATIVE,
             state::FAILED => verdict::REFUSED,
-            state::LOST => verdict::DOUBTED,
+            state::LOST => verdict::INDETERMINATE,
             _ => return Action::Drop,
         };
         let reply = self.reply(said, &found).filter(|_| self.rules.holds(Rule::OriginalIsRewritten));
@@ -390,9 +390,9 @@ impl<R: Rules> Steering<R> {
     }
 
     /// The client is told that nobody knows.
-    pub(super) fn doubt(&mut self, packet: &mut Packet) -> Action {
-        self.counters.doubted += 1;
-        answer(packet, Reply::Doubted);
+    pub(super) fn indeterminate(&mut self, packet: &mut Packet) -> Action {
+        self.counters.indeterminate += 1;
+        answer(packet, Reply::Indeterminate);
         Action::Forward
     }
 }

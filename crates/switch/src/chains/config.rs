@@ -33,9 +33,9 @@ impl Binding {
 /// What the program is built for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Places for keys. None: nothing is steered.
+    /// How many keys have an index at most. None: nothing is steered.
     pub keys: usize,
-    /// The hottest keys that are held; 0 is the store without steering, and as many as there are places is all that fit.
+    /// The hottest keys that are held; 0 is the store without steering, and as many as there are indexes are all that fit.
     pub top: usize,
     /// Connections that are steered; those of others pass as they are.
     pub connections: usize,
@@ -44,13 +44,13 @@ pub struct Config {
     /// Cells for entries that are outstanding: a power of two, 256 or more.
     pub slots: usize,
     /// Reads of so many bytes at most are sent to the tail, too: no more than a packet carries, or a value would be put together of two.
-    /// 0: none. Clients must expect it, and slots must rest for longer than a cursor counts, and `lifetime`, and a request is in flight.
+    /// 0: none. Clients must expect it, and slots must stay in quarantine for longer than a cursor counts, and `lifetime`, and a request is in flight.
     pub reads: u32,
     /// Reads are sent to tails whose appends are not acknowledged yet, too. What they bring passes when they are, which takes two more passes
     /// for the answer. Otherwise they pass as they are as long as something is in flight to the tail. A restart of the switch then ends the connections
     /// that a READ is brought to before they are known again.
     pub reads_ahead: bool,
-    /// How long the switch may take what it knows of tails for true: less than it takes to use a slot 256 times, each with a rest.
+    /// How long the switch may take what it knows of tails for true: less than it takes to use a slot 256 times, each with a quarantine.
     pub lifetime: Nanos,
     /// The same of whose entry was written to a slot, in such times: reads are not made wrong by that, and need it for longer.
     pub slot_lifetimes: u32,

@@ -50,10 +50,10 @@ impl<R: Rules> Steering<R> {
                 self.program.set_cell(array, record, 0);
             }
         }
-        for place in 1..=self.sizes.places() {
-            let tail = self.program.cell(tails, place).and_then(layout::parse_tail);
+        for index in 1..=self.sizes.indexes() {
+            let tail = self.program.cell(tails, index).and_then(layout::parse_tail);
             if tail.is_some_and(|(.., record)| records.contains(&(record as usize))) {
-                self.program.set_cell(tails, place, 0);
+                self.program.set_cell(tails, index, 0);
             }
         }
         // Its client may use its slots for other keys, without being seen.
@@ -61,15 +61,15 @@ impl<R: Rules> Steering<R> {
     }
 
     /// Somebody has found this entry at the end of a key's chain, not long ago: it is taken for the tail, if none is known. If it is none
-    /// any more, the next append is refused, and that ends it. False if the key has no place, or its tail is known.
+    /// any more, the next append is refused, and that ends it. False if the key has no index, or its tail is known.
     pub fn preload(&mut self, key: u64, at: Location, version: EntryVersion) -> bool {
         if !self.admit(key) {
             return false;
         }
-        let place = self.keys.place(key).expect("it was let in") as usize;
-        let is_unknown = self.program.cell(self.arrays.tails, place) == Some(0);
+        let index = self.keys.index(key).expect("it was let in") as usize;
+        let is_unknown = self.program.cell(self.arrays.tails, index) == Some(0);
         if is_unknown {
-            self.program.set_cell(self.arrays.tails, place, layout::tail(at, version, 0));
+            self.program.set_cell(self.arrays.tails, index, layout::tail(at, version, 0));
             self.counters.preloaded += 1;
         }
         is_unknown

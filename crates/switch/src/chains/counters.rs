@@ -53,7 +53,7 @@ pub struct Counters {
     /// That say that it was not appended.
     pub refused: u64,
     /// That say that nobody knows.
-    pub doubted: u64,
+    pub indeterminate: u64,
     /// Acknowledgements that were dropped because the one in front was missing.
     pub waited: u64,
     /// Keys that were taken in, and left again.

@@ -25,8 +25,8 @@ pub(super) struct Expiry {
 impl<R: Rules> Steering<R> {
     /// Forgets all tails, and what is outstanding. What is in flight is acknowledged as it would have been.
     pub fn forget(&mut self) {
-        for place in 0..=self.sizes.places() {
-            self.program.set_cell(self.arrays.tails, place, 0);
+        for index in 0..=self.sizes.indexes() {
+            self.program.set_cell(self.arrays.tails, index, 0);
         }
         self.forget_outstanding();
         self.counters.forgotten += 1;
@@ -54,13 +54,13 @@ impl<R: Rules> Steering<R> {
         self.refresh_turns();
         let (tails, outstanding) = (self.arrays.tails, self.arrays.outstanding);
         let mut old = core::mem::take(&mut self.expiry.tails);
-        old.resize(self.sizes.places() + 1, 0);
-        for (place, old) in old.iter_mut().enumerate() {
+        old.resize(self.sizes.indexes() + 1, 0);
+        for (index, old) in old.iter_mut().enumerate() {
             // Whether its append is acknowledged by now is nothing new.
             let entry = |cell| layout::parse_tail(cell).map(|(at, version, _)| layout::entry(at, version));
-            let cell = self.program.cell(tails, place).unwrap_or(0);
+            let cell = self.program.cell(tails, index).unwrap_or(0);
             if cell != 0 && entry(cell) == entry(*old) {
-                self.program.set_cell(tails, place, 0);
+                self.program.set_cell(tails, index, 0);
             }
             *old = cell;
         }

@@ -39,8 +39,8 @@ pub struct AppendView {
 impl<R: Rules> Steering<R> {
     /// What the tail of a key will be, as far as that is known.
     pub fn tail(&self, key: u64) -> Option<(Location, EntryVersion)> {
-        let place = self.keys.place(key)?;
-        let cell = self.program.cell(self.arrays.tails, place as usize)?;
+        let index = self.keys.index(key)?;
+        let cell = self.program.cell(self.arrays.tails, index as usize)?;
         parse_tail(cell).map(|(at, version, _)| (at, version))
     }
 
@@ -70,7 +70,7 @@ impl<R: Rules> Steering<R> {
 
     /// True if this key is held.
     pub fn holds(&self, key: u64) -> bool {
-        self.keys.place(key).is_some()
+        self.keys.index(key).is_some()
     }
 
     /// The cells that are not 0, by array and index: for telling states apart. Connections and keys are not in it.
@@ -87,9 +87,9 @@ impl<R: Rules> Steering<R> {
     /// # Panics
     /// If it does not.
     pub fn invariants(&self) {
-        for (key, place) in self.keys.all() {
-            let (way, cell) = self.sizes.cell(place);
-            assert_eq!(self.program.cell(self.arrays.keys[way], cell), Some(!key), "a key's place");
+        for (key, index) in self.keys.all() {
+            let (way, cell) = self.sizes.cell(index);
+            assert_eq!(self.program.cell(self.arrays.keys[way], cell), Some(!key), "a key's index");
         }
     }
 }

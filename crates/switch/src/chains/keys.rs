@@ -1,9 +1,9 @@
-//! Which keys are held: their places, and who gets one. The control plane's work, beside the pipeline.
+//! Which keys are held: their indexes, and who gets one. The control plane's work, beside the pipeline.
 //!
 //! A key may stand in one cell of each way. If all of them are taken, keys that stand there go to other cells of theirs.
-//! The hottest keys get places: writes are counted, and from time to time whoever is hotter replaces whoever is colder.
+//! The hottest keys get indexes: writes are counted, and from time to time hotter keys replace colder ones.
 //!
-//! What must always hold: a key has one place; when it leaves, nothing in the pipeline names the place any more.
+//! What must always hold: a key has one index; when it leaves, nothing in the pipeline names the index any more.
 
 use alloc::vec::Vec;
 
@@ -24,19 +24,19 @@ const MOVES: u32 = 7;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Keys {
     /// The keys that are held, and where: from 1.
-    places: Map<u64, u32>,
-    by_place: Map<u32, u64>,
+    indexes: Map<u64, u32>,
+    by_index: Map<u32, u64>,
     /// Writes of keys since they were last ranked, and half of those before.
     heat: Map<u64, u32>,
     writes: u32,
-    /// Places that the pipeline may name.
+    /// Indexes that the pipeline may name.
     named: Vec<bool>,
 }
 
 impl Keys {
-    /// The pipeline names these places from now on.
-    pub(super) fn name(&mut self, place: u32) {
-        let at = place as usize;
+    /// The pipeline names these indexes from now on.
+    pub(super) fn name(&mut self, index: u32) {
+        let at = index as usize;
         if self.named.len() <= at {
             self.named.resize(at + 1, false);
         }
@@ -44,15 +44,15 @@ impl Keys {
     }
 
     pub(super) fn count(&self) -> usize {
-        self.places.len()
+        self.indexes.len()
     }
 
-    pub(super) fn place(&self, key: u64) -> Option<u32> {
-        self.places.get(&key).copied()
+    pub(super) fn index(&self, key: u64) -> Option<u32> {
+        self.indexes.get(&key).copied()
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (u64, u32)> {
-        self.places.iter().map(|(key, place)| (*key, *place))
+        self.indexes.iter().map(|(key, index)| (*key, *index))
     }
 
     pub(super) fn clear(&mut self) {
@@ -88,7 +88,7 @@ impl<R: Rules> Steering<R> {
         }
     }
 
-    /// The hottest keys get the places of the coldest ones.
+    /// The hottest keys get the indexes of the coldest ones.
     fn rank(&mut self) {
         self.keys.writes = 0;
         let heat = |keys: &Keys, key: u64| keys.heat.get(&key).copied().unwrap_or(0);
@@ -96,10 +96,10 @@ impl<R: Rules> Steering<R> {
             self.keys.all().map(|(key, _)| (heat(&self.keys, key), key)).collect();
         cold.sort_unstable_by(|one, other| other.cmp(one));
         let mut hot: Vec<(u32, u64)> = self.keys.heat.iter().map(|(key, writes)| (*writes, *key)).collect();
-        hot.retain(|(_, key)| self.keys.place(*key).is_none());
+        hot.retain(|(_, key)| self.keys.index(*key).is_none());
         hot.sort_unstable_by(|one, other| other.cmp(one));
         for (writes, key) in hot {
-            // A place is worth more than a little: whoever leaves takes what is known of a tail along.
+            // An index is worth more than a little: a key that leaves takes along what is known of its tail.
             match cold.pop() {
                 Some((less, other)) if writes > less.saturating_mul(2) => {
                     self.evict(other);
@@ -117,80 +117,80 @@ impl<R: Rules> Steering<R> {
     /// Holds a key from now on; false if there is no room.
     pub fn admit(&mut self, key: u64) -> bool {
         // The complement of this one is what an empty cell holds.
-        if key == u64::MAX || self.keys.place(key).is_some() {
+        if key == u64::MAX || self.keys.index(key).is_some() {
             return key != u64::MAX;
         }
-        let Some(place) = self.make_space(key, MOVES) else { return false };
-        self.stand(key, place);
+        let Some(index) = self.make_space(key, MOVES) else { return false };
+        self.stand(key, index);
         self.counters.admitted += 1;
         true
     }
 
     /// Holds a key no longer.
     pub fn evict(&mut self, key: u64) {
-        if self.keys.place(key).is_some() {
+        if self.keys.index(key).is_some() {
             self.leave(key);
             self.counters.evicted += 1;
         }
     }
 
-    /// A place for this key that is empty, or made so.
+    /// An index for this key, whose cell is empty or made so.
     fn make_space(&mut self, key: u64, moves: u32) -> Option<u32> {
         let cells = cells(key, &self.sizes.ways);
-        let places: [u32; WAYS] = core::array::from_fn(|way| self.sizes.place(way, cells[way]));
-        if let Some(place) = places.iter().find(|place| !self.keys.by_place.contains_key(place)) {
-            return Some(*place);
+        let indexes: [u32; WAYS] = core::array::from_fn(|way| self.sizes.index(way, cells[way]));
+        if let Some(index) = indexes.iter().find(|index| !self.keys.by_index.contains_key(index)) {
+            return Some(*index);
         }
         if moves == 0 {
             return None;
         }
-        for place in places {
+        for index in indexes {
             // Those that moved for another key's sake may have left it.
-            let Some(other) = self.keys.by_place.get(&place).copied() else { return Some(place) };
+            let Some(other) = self.keys.by_index.get(&index).copied() else { return Some(index) };
             if let Some(elsewhere) = self.make_space(other, moves - 1)
-                && self.keys.by_place.get(&place) == Some(&other)
+                && self.keys.by_index.get(&index) == Some(&other)
             {
                 self.leave(other);
                 self.stand(other, elsewhere);
-                return Some(place);
+                return Some(index);
             }
         }
         None
     }
 
-    fn stand(&mut self, key: u64, place: u32) {
-        let (way, cell) = self.sizes.cell(place);
+    fn stand(&mut self, key: u64, index: u32) {
+        let (way, cell) = self.sizes.cell(index);
         self.program.set_cell(self.arrays.keys[way], cell, !key);
-        self.keys.places.insert(key, place);
-        self.keys.by_place.insert(place, key);
+        self.keys.indexes.insert(key, index);
+        self.keys.by_index.insert(index, key);
     }
 
     fn leave(&mut self, key: u64) {
-        let Some(place) = self.keys.places.remove(&key) else { return };
-        self.keys.by_place.remove(&place);
-        let (way, cell) = self.sizes.cell(place);
+        let Some(index) = self.keys.indexes.remove(&key) else { return };
+        self.keys.by_index.remove(&index);
+        let (way, cell) = self.sizes.cell(index);
         self.program.set_cell(self.arrays.keys[way], cell, 0);
-        let is_named = self.keys.named.get_mut(place as usize).is_some_and(core::mem::take);
+        let is_named = self.keys.named.get_mut(index as usize).is_some_and(core::mem::take);
         if !self.rules.holds(Rule::PlacesAreLeftClean) || !is_named {
             return;
         }
-        self.program.set_cell(self.arrays.tails, place as usize, 0);
+        self.program.set_cell(self.arrays.tails, index as usize, 0);
         for cell in 0..self.sizes.slots {
             let named = self.program.cell(self.arrays.outstanding, cell).unwrap_or(0);
-            if named as u32 & 0xff_ffff == place {
+            if named as u32 & 0xff_ffff == index {
                 self.program.set_cell(self.arrays.outstanding, cell, 0);
             }
         }
         let nowhere = self.nowhere();
         for record in 0..=self.sizes.records {
-            if self.program.cell(self.arrays.of_keys, record) == Some(u64::from(place)) {
+            if self.program.cell(self.arrays.of_keys, record) == Some(u64::from(index)) {
                 self.program.set_cell(self.arrays.of_keys, record, nowhere);
             }
         }
     }
 
-    /// The place of appends whose key has left: beyond the array, where nothing is touched.
+    /// The index of appends whose key has left: beyond the array, where nothing is touched.
     pub(super) fn nowhere(&self) -> u64 {
-        self.sizes.places() as u64 + 1
+        self.sizes.indexes() as u64 + 1
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!   NEXT PSN     number 24 | 1                          1: the connection is known
-//!   OUTSTANDING  1 1 | appended 1 | 0 10 | upper bits of the unit 20 | version 8 | place of the key 24
+//!   OUTSTANDING  1 1 | appended 1 | 0 10 | upper bits of the unit 20 | version 8 | index of the key 24
 //!   TAIL         location 32 | version 8 | record 24    record 0: its append is acknowledged
 //!   APPEND       location 32 | number 24 | version 8    what is appended by which packet
-//!   OF KEY       place 32
+//!   OF KEY       index 32
 //!   BEHIND       as TAIL                                 0: it was not steered
 //!   STATE        version that the client compared with 8 | state 8
 //!   KEY          the complement, so that an empty cell is 0
@@ -109,7 +109,7 @@ pub(super) mod verdict {
     pub(in super::super) const AGAIN: u64 = 2;
     pub(in super::super) const STEERED: u64 = 3;
     pub(in super::super) const REFUSED: u64 = 4;
-    pub(in super::super) const DOUBTED: u64 = 5;
+    pub(in super::super) const INDETERMINATE: u64 = 5;
     /// Nothing yet.
     pub(in super::super) const WAIT: u64 = 6;
 }
@@ -185,7 +185,7 @@ pub(super) const fn slot(unit: u32, bits: u32) -> u64 {
     (shuffled(unit) & ((1 << bits) - 1)) as u64
 }
 
-/// A cell of OUTSTANDING without the place.
+/// A cell of OUTSTANDING without the index.
 pub(super) const fn outstanding(unit: u32, version: EntryVersion, bits: u32) -> u64 {
     1 << 63 | ((shuffled(unit) >> bits) as u64) << 32 | (version.0 as u64) << 24
 }
@@ -237,7 +237,7 @@ pub(super) struct Fields {
     pub(super) native: Field,
     pub(super) state: Field,
     pub(super) front_state: Field,
-    /// The marks of an append that is in a chain, that failed, that is in doubt.
+    /// The marks of an append that is in a chain, of one that failed, and of one that is indeterminate.
     pub(super) marks: [Field; 3],
     // Found on the way.
     pub(super) low: Field,
@@ -245,8 +245,8 @@ pub(super) struct Fields {
     /// It is new. Or a number.
     pub(super) new: Field,
     pub(super) hit: [Field; WAYS],
-    /// The key's place, from 1: of an append as OUTSTANDING says, of an acknowledgement as its record says.
-    pub(super) place: Field,
+    /// The key's index, from 1: of an append as OUTSTANDING says, of an acknowledgement as its record says.
+    pub(super) index: Field,
     pub(super) before: Field,
     pub(super) appended: Field,
     pub(super) of_key: Field,
@@ -266,7 +266,7 @@ pub(super) struct Fields {
 impl Fields {
     /// What is looked at when a pass is over.
     pub(super) fn results(&self) -> Vec<Field> {
-        let found = [self.place, self.before, self.appended, self.of_key, self.behind, self.found_state];
+        let found = [self.index, self.before, self.appended, self.of_key, self.behind, self.found_state];
         let said = [self.new, self.same, self.verdict, self.tail_op];
         found.into_iter().chain(said).chain(self.hit).collect()
     }
@@ -303,10 +303,10 @@ impl Fields {
             native: p.parsed("not steered", 1),
             state: p.parsed("state", 8),
             front_state: p.parsed("state of the one in front", 8),
-            marks: ["mark: appended", "mark: failed", "mark: in doubt"].map(|name| p.parsed(name, 16)),
+            marks: ["mark: appended", "mark: failed", "mark: indeterminate"].map(|name| p.parsed(name, 16)),
             new: p.metadata("new", 32),
             hit: ["hit in way 0", "hit in way 1", "hit in way 2"].map(|name| p.metadata(name, 1)),
-            place: p.parsed("place of the key", 64),
+            index: p.parsed("place of the key", 64),
             before: p.parsed("tail before", 64),
             appended: p.metadata("recorded append", 64),
             of_key: p.metadata("recorded place", 32),

@@ -92,7 +92,7 @@ impl<R: Rules> Steering<R> {
         assert!(binding.window.is_power_of_two(), "a bound queue pair's window is a power of two");
         assert!(binding.atomics.is_power_of_two(), "so many atomics take turns: a power of two");
         assert!(config.window <= 1 << 15, "16 bits tell a connection's numbers apart");
-        assert!(config.keys < 1 << 23, "a place has a number of 24 bits");
+        assert!(config.keys < 1 << 23, "an index has a number of 24 bits");
         let sizes = Sizes {
             connections: config.connections,
             slots: config.slots,
@@ -152,7 +152,7 @@ impl<R: Rules> Steering<R> {
                 Seen::Swap(_) if is_bound && self.rules.holds(Rule::AllAreBound) => {
                     return self.put_off(packet, Unsteered::Full);
                 }
-                Seen::Filled if is_bound => return self.doubt(packet),
+                Seen::Filled if is_bound => return self.indeterminate(packet),
                 Seen::Swap(Some(_)) => self.counters.leave(Unsteered::Full),
                 _ => {}
             }
@@ -203,14 +203,16 @@ impl<R: Rules> Steering<R> {
             Opcode::CompareSwap if self.sizes.bound > 0 && self.rules.holds(Rule::AllAreBound) => {
                 return self.put_off(packet, Unsteered::UnknownPeer);
             }
-            Opcode::ReadResponseOnly if self.sizes.bound > 0 && head.is_empty() => return self.doubt(packet),
+            Opcode::ReadResponseOnly if self.sizes.bound > 0 && head.is_empty() => {
+                return self.indeterminate(packet);
+            }
             Opcode::ReadResponseOnly if !head.is_empty() => {
                 return self.on_brought_to_unknown_peer(now, packet);
             }
             Opcode::CompareSwap => self.counters.leave(Unsteered::UnknownPeer),
-            Opcode::AtomicAcknowledge if self.rules.holds(Rule::UnknownPeersAreDoubted) => {
-                self.counters.doubted += 1;
-                deparser::reply(packet, Reply::Doubted);
+            Opcode::AtomicAcknowledge if self.rules.holds(Rule::AppendsOfUnknownPeersAreIndeterminate) => {
+                self.counters.indeterminate += 1;
+                deparser::reply(packet, Reply::Indeterminate);
             }
             _ => {}
         }

@@ -33,7 +33,7 @@
 //! | `requests`, `answers`, `reads` | what becomes of them |
 //! | [`binding`], `bound` | words that are bound to queue pairs: the switch's own queue pairs, and what passes then |
 //! | [`config`], `control` | what the control plane chooses, and does |
-//! | `keys` | which keys are held: places, and who gets them |
+//! | `keys` | which keys are held: indexes, and who gets them |
 //! | `expiry` | what is known of slots is forgotten when it is old |
 //! | [`connections`] | queue pairs that are known, and those that are not |
 //! | [`counters`] | what was done, and left, by cause |
@@ -58,7 +58,7 @@
 //! # What the client is told
 //! An acknowledgement says what the word was. Of a steered append that would be another word than the client asked about, and it would
 //! append again. So the switch writes a [`Reply`](wire::chains::Reply) there: *steered*, behind this entry (the client's notice to the metadata
-//! server must name the entry in front, or the server would take back what stands between), *refused*, or *in doubt*.
+//! server must name the entry in front, or the server would take back what stands between), *refused*, or *indeterminate*.
 //!
 //! # Numbers
 //! A packet is new if its number is higher than all that its connection has sent. Only a new WRITE is learned, and only a new
@@ -76,12 +76,12 @@
 //! one may differ. The answer is one packet: of two, one could come from another entry. The client must know that it may get
 //! another entry of its key (`chain::client::Client::expect_steered_reads`), and that nothing tells it any more that the one it asked for is in
 //! use. A tail that the switch knows was in use not longer ago than `lifetime` and the time for which an acknowledgement may be under
-//! way; slots must rest for longer than that and a cursor's time together.
+//! way; slots must stay in quarantine for longer than that and a cursor's time together.
 //!
 //! # What is forgotten
 //! Tails are soft: [`Steering::forget`] costs the appends in flight nothing and later ones a walk. Records are not: an acknowledgement without its
 //! record would be taken for what the client has asked. So a connection counts only if it began in this incarnation of the switch.
-//! After a restart, or a NAK that ends it, atomics of a connection pass as they are, and what they are told is "in doubt", until it is made anew;
+//! After a restart, or a NAK that ends it, atomics of a connection pass as they are, and what they are told is "indeterminate", until it is made anew;
 //! what a read brings, which may have been sent elsewhere, is refused ([`Action::Bare`]).
 //! A NAK that asks for a packet again ends nothing: the packet that comes again is rewritten as it was.
 //!

@@ -51,19 +51,19 @@ impl Sizes {
         self.records + self.bound * (self.numbers + self.atomics)
     }
 
-    /// Places for keys.
-    pub(super) fn places(&self) -> usize {
+    /// How many indexes there are for keys.
+    pub(super) fn indexes(&self) -> usize {
         self.ways.iter().sum()
     }
 
-    /// The place, from 1, of a cell of a way.
-    pub(super) fn place(&self, way: usize, cell: usize) -> u32 {
+    /// The index, from 1, of a cell of a way.
+    pub(super) fn index(&self, way: usize, cell: usize) -> u32 {
         (self.ways[..way].iter().sum::<usize>() + cell + 1) as u32
     }
 
-    /// The cell and the way of a place.
-    pub(super) fn cell(&self, place: u32) -> (usize, usize) {
-        let mut at = place as usize - 1;
+    /// The cell and the way of an index.
+    pub(super) fn cell(&self, index: u32) -> (usize, usize) {
+        let mut at = index as usize - 1;
         let mut way = 0;
         while at >= self.ways[way] {
             at -= self.ways[way];
@@ -81,8 +81,8 @@ pub(super) fn build<R: Rules>(rules: R, sizes: Sizes) -> Result<(Program, Fields
     let arrays = Arrays {
         numbers: array("NEXT PSN".into(), NUMBER_STAGE, 32, sizes.connections + 3 * sizes.bound),
         outstanding: array("OUTSTANDING".into(), OUTSTANDING_STAGE, 64, sizes.slots),
-        // Places are counted from 1, and records too.
-        tails: array("TAIL".into(), TAIL_STAGE, 64, sizes.places() + 1),
+        // Indexes are counted from 1, and records too.
+        tails: array("TAIL".into(), TAIL_STAGE, 64, sizes.indexes() + 1),
         appends: array("APPEND".into(), TAIL_STAGE, 64, sizes.all_records() + 1),
         of_keys: array("OF KEY".into(), TAIL_STAGE, 32, sizes.all_records() + 1),
         behind: array("BEHIND".into(), BEHIND_STAGE, 64, sizes.all_records() + 1),
@@ -151,7 +151,7 @@ fn bound_record(p: &mut ProgramBuilder, f: &Fields) {
         gate: Some(Gate::is(f.class, class::BIND)),
         primitives: vec![
             Primitive::Add { to: f.record, a: f.low, b: f.first_record },
-            Primitive::Or { to: f.place, a: f.taken, b: f.kind },
+            Primitive::Or { to: f.index, a: f.taken, b: f.kind },
         ],
     });
     p.compute(Compute {
@@ -272,7 +272,7 @@ fn verdicts<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields) {
             native(Any, Any, says(verdict::NATIVE)),
             steered(Is(state::APPENDED), Any, Any, Any, says(verdict::STEERED)),
             steered(Is(state::FAILED), Any, Any, Any, says(verdict::REFUSED)),
-            steered(Is(state::LOST), Any, Any, Any, says(verdict::DOUBTED)),
+            steered(Is(state::LOST), Any, Any, Any, says(verdict::INDETERMINATE)),
             // The word was another one.
             steered(pending(), Is(0), Any, Any, becomes(verdict::REFUSED, failed, forget)),
             steered(
@@ -284,8 +284,8 @@ fn verdicts<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields) {
             ),
             steered(pending(), Any, Is(1), Is(state::FAILED), behind_failed),
             steered(pending(), Any, Is(1), pending(), unsettled),
-            // The record in front is gone, or in doubt itself.
-            steered(pending(), Any, Any, Any, becomes(verdict::DOUBTED, lost, forget)),
+            // The record in front is gone, or indeterminate itself.
+            steered(pending(), Any, Any, Any, becomes(verdict::INDETERMINATE, lost, forget)),
         ],
         default: Vec::new(),
     });
@@ -303,11 +303,11 @@ fn outstanding_and_tail(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
             (op::KEEP, Alu::KeepIfEqual(f.outstanding)),
             (op::LOOK, Alu::LookIfHigh(f.outstanding)),
         ],
-        out: Some(f.place),
+        out: Some(f.index),
     });
     p.rmw(Rmw {
         array: arrays.tails,
-        index: f.place,
+        index: f.index,
         gate: None,
         select: f.tail_op,
         cases: vec![
@@ -326,7 +326,7 @@ fn records(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays) {
         p.rmw(Rmw { array, index: f.record, gate: None, select, cases, out: Some(out) });
     };
     record(arrays.appends, f.record_op, f.append, f.appended);
-    record(arrays.of_keys, f.record_op, f.place, f.of_key);
+    record(arrays.of_keys, f.record_op, f.index, f.of_key);
     key(p, f, arrays, 0);
     let mut record = |array, select, operand, out| {
         let cases = vec![(op::READ, Alu::Read), (op::SET, Alu::Set(operand))];

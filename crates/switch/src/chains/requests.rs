@@ -30,11 +30,11 @@ impl<R: Rules> Steering<R> {
         let is_new = self.phv.get(f.new) != 0 || !self.rules.holds(Rule::NumbersAreNew);
         let held = f.hit.map(|hit| self.phv.get(hit));
         let tag = layout::outstanding(unit, version, bits);
-        let places: [u32; WAYS] = core::array::from_fn(|way| sizes.place(way, cells[way]));
-        let candidates = places.map(|place| tag | u64::from(place));
+        let indexes: [u32; WAYS] = core::array::from_fn(|way| sizes.index(way, cells[way]));
+        let candidates = indexes.map(|index| tag | u64::from(index));
         match held.iter().position(|held| *held == 1) {
             Some(way) if is_new => {
-                self.keys.name(places[way]);
+                self.keys.name(indexes[way]);
                 self.counters.learned += 1;
                 self.learn(class::LEARN, unit, held, candidates);
             }
@@ -83,7 +83,7 @@ impl<R: Rules> Steering<R> {
         let (f, phv) = (&self.fields, &self.phv);
         let is_new = phv.get(f.new) != 0 || !self.rules.holds(Rule::NumbersAreNew);
         let (is_known, behind) = if is_new {
-            (phv.get(f.place) != 0, phv.get(f.before))
+            (phv.get(f.index) != 0, phv.get(f.before))
         } else {
             let is_recorded =
                 phv.get(f.same) != 0 && phv.get(f.of_key) != 0 && self.rules.holds(Rule::RepeatsAreAlike);

@@ -17,7 +17,7 @@ use crate::pipeline::step::ArrayId;
 pub struct State {
     /// LAST-UNLOCK, by requester and parity.
     last_unlock: Vec<(u32, Seq)>,
-    /// LAST-REQUEST, if conflicting requests stand in line.
+    /// LAST-REQUEST, if conflicting requests wait in a queue.
     last_request: Vec<(u32, Seq)>,
     /// All other cells, by array and index.
     cells: Vec<(u16, u32, u64)>,

@@ -7,9 +7,9 @@ use wire::{Copyset, Endpoint, GlobalStatus, Kind, Packet, Refusal, Rule, Rules, 
 use super::counters::{Counters, Drop};
 use super::fan_out::fan_out;
 use super::layout::{Fields, route, score};
-use super::line;
 use super::switch::{Carried, Effect, Resubmit};
 use super::tables::Forward;
+use super::wait_queue;
 use crate::pipeline::{Phv, alu};
 
 /// The forward table's codes, from 1 up.
@@ -54,7 +54,7 @@ pub(super) fn deparse<R: Rules>(
             resubmit(packet, Carried::Score(score), counters, out);
         }
         route::ADD_AGAIN => {
-            let way = u8::try_from(phv.get(f.place)).expect("a place has 4 bits");
+            let way = u8::try_from(phv.get(f.location)).expect("a location has 4 bits");
             resubmit(packet, Carried::Way(way), counters, out);
         }
         route::ADDED => {
@@ -106,15 +106,15 @@ fn forward<R: Rules>(
     }
 }
 
-/// Tells the one before in the line who follows. The upper half of `arg` says which event of that one is meant.
+/// Tells the one before in the queue who follows. The upper half of `arg` says which event of that one is meant.
 fn follow(f: &Fields, phv: &Phv, packet: &Packet) -> Packet {
     let code = u16::try_from(phv.get(f.score) & score::COUNT).expect("a code has 13 bits");
-    let (before, _) = line::decode(code);
+    let (before, _) = wait_queue::decode(code);
     Packet {
         status: Status::Granted,
         in_switch: true,
         provider: false,
-        arg: line::with_code(packet.arg, code),
+        arg: wait_queue::with_code(packet.arg, code),
         ..packet.reply(Kind::Follow, Endpoint::Switch, Endpoint::Requester(before.node))
     }
 }

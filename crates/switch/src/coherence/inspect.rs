@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use wire::{BlockTag, Copyset, GlobalStatus, NodeId, RequesterId, Rules, Seq, SlotId, SwitchEpoch};
 
 use super::layout::{WAYS, score};
-use super::line;
 use super::program::Way;
 use super::sets::set_of;
 use super::switch::Switch;
+use super::wait_queue;
 use crate::pipeline::alu::WRITER;
 
 /// A directory entry.
@@ -46,9 +46,9 @@ pub struct Dump {
     pub entries: Vec<(BlockTag, EntryView)>,
     /// The nodes with a requester that holds some entry's lock; the switch does not know which.
     pub holders: Copyset,
-    /// Entries with a line of two or more, in order: the lock may have gone from one to the next, and it is not known
+    /// Entries with a queue of two or more, in order: the lock may have gone from one to the next, and it is not known
     /// who has had it.
-    pub lines: Vec<BlockTag>,
+    pub queued: Vec<BlockTag>,
 }
 
 impl Dump {
@@ -58,9 +58,9 @@ impl Dump {
         Some(self.entries[at].1)
     }
 
-    /// True if requesters stood in line for the block.
-    pub fn has_line(&self, tag: BlockTag) -> bool {
-        self.lines.binary_search(&tag).is_ok()
+    /// True if requesters waited in a queue for the block.
+    pub fn has_queue(&self, tag: BlockTag) -> bool {
+        self.queued.binary_search(&tag).is_ok()
     }
 }
 
@@ -81,7 +81,7 @@ impl<R: Rules> Switch<R> {
             let node = at / 2 / SlotId::PER_NODE;
             NodeId(u16::try_from(node).expect("a rack has at most 64 nodes"))
         });
-        let in_line = |tag: BlockTag, entry: &EntryView| {
+        let queued = |tag: BlockTag, entry: &EntryView| {
             let lock = u64::from(entry.lock);
             let waits = |score: u64| score & score::REFUSED != 0 && score & score::COUNT != 0;
             match lock {
@@ -94,8 +94,8 @@ impl<R: Rules> Switch<R> {
                 _ => waits(self.score_of_last(lock)),
             }
         };
-        let lines = entries.iter().filter(|(tag, entry)| in_line(*tag, entry)).map(|(tag, _)| *tag).collect();
-        Dump { epoch: self.config.epoch, lines, holders: holders.collect(), entries }
+        let queued = entries.iter().filter(|(tag, entry)| queued(*tag, entry)).map(|(tag, _)| *tag).collect();
+        Dump { epoch: self.config.epoch, queued, holders: holders.collect(), entries }
     }
 
     /// The entries of the directory, in no order that means anything.
@@ -163,13 +163,13 @@ impl<R: Rules> Switch<R> {
         }
     }
 
-    /// True if a lock word with a line names a requester of this rack as its last.
+    /// True if a lock word with a queue names a requester of this rack as its last.
     fn is_requester(&self, lock: u64) -> bool {
-        line::decode(narrow(lock & score::COUNT)).0.node.index() < self.config.nodes
+        wait_queue::decode(narrow(lock & score::COUNT)).0.node.index() < self.config.nodes
     }
 
     fn score_of_last(&self, lock: u64) -> u64 {
-        let (requester, parity) = line::decode(narrow(lock & score::COUNT));
+        let (requester, parity) = wait_queue::decode(narrow(lock & score::COUNT));
         self.score_of(requester, parity)
     }
 
@@ -196,8 +196,8 @@ impl<R: Rules> Switch<R> {
                 occupied += 1;
                 let (tag, lock) = (BlockTag::from_bits(!key), u64::from(entry.lock));
                 assert_eq!(self.set(tag), set, "{tag:?} lies where its hash says");
-                let in_line = self.config.queue && self.is_requester(lock);
-                assert!(lock <= WRITER || in_line, "{tag:?} has readers beside a writer: {lock:#x}");
+                let queued = self.config.queue && self.is_requester(lock);
+                assert!(lock <= WRITER || queued, "{tag:?} has readers beside a writer: {lock:#x}");
                 assert_eq!(entry.copyset.bits() & !everyone, 0, "{tag:?} is shared by nodes there are not");
             }
         }
@@ -234,7 +234,7 @@ impl<R: Rules> Switch<R> {
             }
         }
         if self.config.queue {
-            // Who stands in line holds nothing yet, and who has handed over holds nothing more.
+            // Who waits in the queue holds nothing yet, and who has handed over holds nothing more.
             return;
         }
         let scored: u64 = self.program.cells(self.arrays.scoreboard).map(|score| score & score::COUNT).sum();

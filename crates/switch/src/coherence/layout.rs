@@ -92,7 +92,7 @@ pub(super) mod score_op {
 }
 
 /// Where an ADD-TO-SWITCH found room: a way, or one of these.
-pub(super) mod place {
+pub(super) mod location {
     /// A PEEK found no entry that has a copyset.
     pub(in super::super) const NOWHERE: u64 = 13;
     pub(in super::super) const FULL: u64 = 14;
@@ -123,7 +123,7 @@ pub(super) mod route {
     pub(in super::super) const PRESENT: u64 = 9;
     /// Answer that there is no room.
     pub(in super::super) const COLLISION: u64 = 10;
-    /// Tell the predecessor in the line.
+    /// Tell the predecessor in the queue.
     pub(in super::super) const FOLLOW: u64 = 11;
     /// The unlock is done, but somebody stands behind.
     pub(in super::super) const FOLLOWED: u64 = 12;
@@ -149,7 +149,7 @@ pub(super) struct Fields {
     pub(super) lock_op: Field,
     pub(super) meta_op: Field,
     pub(super) score_op: Field,
-    /// What a release takes from the lock, or what the lock is set to: with a line, the last in it.
+    /// What a release takes from the lock, or what the lock is set to: with a queue, the last in it.
     pub(super) release: Field,
     pub(super) new_status: Field,
     pub(super) new_copyset: Field,
@@ -165,7 +165,7 @@ pub(super) struct Fields {
     /// no way has the tag, the LOCK array of the way that has it overwrites that.
     pub(super) verdict: Field,
     /// Where an ADD may go.
-    pub(super) place: Field,
+    pub(super) location: Field,
     /// The metadata found.
     pub(super) status: Field,
     pub(super) copyset: Field,
@@ -183,7 +183,8 @@ pub(super) struct Fields {
 impl Fields {
     /// What is looked at when a pass is over: by the deparser, and to count entries.
     pub(super) fn results(&self) -> Vec<Field> {
-        let out = [self.route, self.forward, self.score, self.verdict, self.status, self.copyset, self.place];
+        let out =
+            [self.route, self.forward, self.score, self.verdict, self.status, self.copyset, self.location];
         out.into_iter().chain(self.hit).collect()
     }
 
@@ -209,7 +210,7 @@ impl Fields {
             followed: p.parsed("followed", 16),
             hit: core::array::from_fn(|way| p.metadata(alloc::format!("way {way}"), 3)),
             verdict: p.parsed("verdict", 16),
-            place: p.metadata("place", 4),
+            location: p.metadata("location", 4),
             status: p.metadata("status", 8),
             copyset: p.metadata("copyset", 64),
             score: p.metadata("score", 16),

@@ -14,7 +14,7 @@
 //! | --- | --- |
 //! | [`tables`], [`fan_out`](mod@fan_out) | what the switch and the home agents decide alike |
 //! | `layout` | fields, codes and the score word |
-//! | [`line`](mod@line) | with `queue`: who waits behind whom |
+//! | [`wait_queue`](mod@wait_queue) | with `queue`: who waits behind whom |
 //! | `program` | the steps |
 //! | `pass` | the kinds of pass, and what the arrays do in each |
 //! | `parser` | packets to PHV |
@@ -45,13 +45,13 @@ mod deparser;
 pub mod fan_out;
 pub mod inspect;
 mod layout;
-pub mod line;
 mod parser;
 mod pass;
 mod program;
 mod sets;
 pub mod switch;
 pub mod tables;
+pub mod wait_queue;
 
 pub use counters::{Counters, Drop};
 pub use inspect::{Dump, EntryView, RequesterView};

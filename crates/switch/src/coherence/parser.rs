@@ -4,9 +4,9 @@ use wire::{Kind, Packet, RequesterId, Rule, Rules, Seq, SlotId};
 
 use super::counters::Drop;
 use super::layout::{Fields, WAYS, lock_op, score};
-use super::line;
 use super::pass::Pass;
 use super::switch::{Carried, Config};
+use super::wait_queue;
 use crate::pipeline::{Phv, alu};
 
 /// Refuses what is not for the switch, of another time, or from nowhere.
@@ -53,7 +53,7 @@ fn unlock_again<R: Rules>(rules: R, packet: &Packet, score: u64, config: &Config
     if score & score::COUNT == 0 || config.queue && packet.repeated {
         return Pass::Reset;
     }
-    let alone = !packet.event.takes_read_lock(rules) || is_patient(packet) || score & score::REFUSED != 0;
+    let alone = !packet.event.takes_read_lock(rules) || joins_queue(packet) || score & score::REFUSED != 0;
     if config.queue && alone {
         return leave(packet);
     }
@@ -73,7 +73,7 @@ fn unlock_again<R: Rules>(rules: R, packet: &Packet, score: u64, config: &Config
 
 /// A READ-MISS that has met writers too often takes the lock as they do. Its requester says so in its request and in
 /// its unlock.
-fn is_patient(packet: &Packet) -> bool {
+fn joins_queue(packet: &Packet) -> bool {
     packet.event == Kind::ReadMiss && packet.provider
 }
 
@@ -87,10 +87,10 @@ const fn leave(packet: &Packet) -> Pass {
     }
 }
 
-/// The lock word of an entry whose last in line this event is: the writer bit, and who it is. 0 behind the bit is
+/// The lock word of an entry in whose queue this event is the last: the writer bit, and who it is. 0 behind the bit is
 /// nobody: a migration, which nobody waits for. (Its own code would be a slot's that no thread has.)
-pub(super) fn place_in_line(requester: RequesterId, seq: Seq) -> u64 {
-    let code = if requester.slot == SlotId::MIGRATION { 0 } else { line::code(requester, seq) };
+pub(super) fn position_in_queue(requester: RequesterId, seq: Seq) -> u64 {
+    let code = if requester.slot == SlotId::MIGRATION { 0 } else { wait_queue::code(requester, seq) };
     alu::WRITER | u64::from(code)
 }
 
@@ -114,9 +114,9 @@ pub(super) fn parse<R: Rules>(
             // If no way has the tag.
             phv.set(f.verdict, score::HOME);
             if config.queue {
-                let shares = kind.takes_read_lock(rules) && !is_patient(packet);
+                let shares = kind.takes_read_lock(rules) && !joins_queue(packet);
                 phv.set(f.lock_op, if shares { lock_op::TRY_READ } else { lock_op::TRY_WRITE });
-                phv.set(f.release, place_in_line(packet.requester, packet.seq));
+                phv.set(f.release, position_in_queue(packet.requester, packet.seq));
             }
         }
         Pass::Peek => phv.set(f.node_bit, 1 << packet.requester.node.0),
@@ -124,9 +124,9 @@ pub(super) fn parse<R: Rules>(
         Pass::Handed => phv.set(f.followed, score::FOLLOWED),
         Pass::Clear if config.queue => phv.set(f.release, alu::WRITER),
         Pass::Unlock | Pass::Reset | Pass::Clear | Pass::Add => {}
-        Pass::Leave => phv.set(f.release, place_in_line(packet.requester, packet.seq)),
+        Pass::Leave => phv.set(f.release, position_in_queue(packet.requester, packet.seq)),
         Pass::LeaveAndSet => {
-            phv.set(f.release, place_in_line(packet.requester, packet.seq));
+            phv.set(f.release, position_in_queue(packet.requester, packet.seq));
             metadata(f, phv, packet, config);
         }
         Pass::Release => release(rules, f, phv, packet, carried),

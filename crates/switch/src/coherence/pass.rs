@@ -26,7 +26,7 @@ pub(super) enum Pass {
     Clear,
     /// Of an event that changes no metadata: release the lock.
     Release,
-    /// Of an event that changes no metadata and has the lock for writing, if there may be a line.
+    /// Of an event that changes no metadata and has the lock for writing, if there may be a queue.
     Leave,
     /// Of one that does: leave, install the metadata.
     LeaveAndSet,

@@ -8,7 +8,7 @@ use wire::{GlobalStatus, Kind, Rule, Rules, SlotId};
 
 use super::layout::{
     CHECK_STAGE, FIRST_TAG_STAGE, FORWARD_STAGE, Fields, PLACEMENT_STAGE, SCOREBOARD_STAGE, WAYS, class,
-    last_op, lock_op, meta_op, place, route, score, score_op, tag_op,
+    last_op, location, lock_op, meta_op, route, score, score_op, tag_op,
 };
 use super::switch::Config;
 use super::tables;
@@ -33,7 +33,7 @@ pub(super) struct Way {
 /// All arrays.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrays {
-    /// Only if conflicting requests stand in line.
+    /// Only if conflicting requests wait in a queue.
     pub(super) last_request: Option<ArrayId>,
     pub(super) last_unlock: ArrayId,
     pub(super) ways: [Way; WAYS],
@@ -136,8 +136,8 @@ fn locks(f: &Fields) -> Vec<(u64, Alu)> {
     ]
 }
 
-/// Readers share the lock, and stand in no line; a patient one takes it as writers do.
-fn locks_with_a_line(f: &Fields) -> Vec<(u64, Alu)> {
+/// Readers share the lock, and wait in no queue; one that joins the queue takes it as writers do.
+fn locks_with_a_queue(f: &Fields) -> Vec<(u64, Alu)> {
     vec![
         (lock_op::TRY_READ, Alu::TryReadLock),
         (lock_op::TRY_WRITE, Alu::JoinWriters(f.release)),
@@ -148,7 +148,7 @@ fn locks_with_a_line(f: &Fields) -> Vec<(u64, Alu)> {
     ]
 }
 
-/// A request joins a line once, however often it comes: a duplicate leaves the locks alone.
+/// A request joins a queue once, however often it comes: a duplicate leaves the locks alone.
 fn joins_once<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, last_request: ArrayId) {
     p.rmw(Rmw {
         array: last_request,
@@ -179,7 +179,7 @@ fn way_metadata(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, way: usize,
         index: f.set,
         gate,
         select: f.lock_op,
-        cases: if queue { locks_with_a_line(f) } else { locks(f) },
+        cases: if queue { locks_with_a_queue(f) } else { locks(f) },
         out: Some(f.verdict),
     });
     p.rmw(Rmw {
@@ -211,11 +211,11 @@ fn way_metadata(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, way: usize,
 /// Where an ADD goes: nowhere if a way has the tag, else to the first way with room. Only probes get here:
 /// their answers exclude the hit that would let a LOCK array write the verdict in the same stage.
 fn placement<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields) {
-    let row = |way: usize, answer: u64, place: u64, verdict: u64| {
+    let row = |way: usize, answer: u64, location: u64, verdict: u64| {
         let mut key = vec![Any; WAYS];
         key[way] = Is(answer);
         let action = vec![
-            Primitive::Set { to: f.place, value: place },
+            Primitive::Set { to: f.location, value: location },
             Primitive::Set { to: f.verdict, value: verdict },
         ];
         Row { key, action }
@@ -223,7 +223,7 @@ fn placement<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields) {
     let ways = |looks| if looks { 0..WAYS } else { 0..0 };
     let claiming = if rules.holds(Rule::ClaimIsMarked) { score::CLAIMING } else { 0 };
     let present =
-        ways(rules.holds(Rule::AddIsIdempotent)).map(|way| row(way, alu::PRESENT, place::PRESENT, 0));
+        ways(rules.holds(Rule::AddIsIdempotent)).map(|way| row(way, alu::PRESENT, location::PRESENT, 0));
     let vacant = (0..WAYS).map(|way| row(way, alu::VACANT, way as u64, claiming));
     p.table(Table {
         name: "placement".into(),
@@ -232,7 +232,7 @@ fn placement<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields) {
         key: f.hit.to_vec(),
         rows: present.chain(vacant).collect(),
         default: vec![
-            Primitive::Set { to: f.place, value: place::FULL },
+            Primitive::Set { to: f.location, value: location::FULL },
             Primitive::Set { to: f.verdict, value: score::REFUSED },
         ],
     });
@@ -247,7 +247,7 @@ fn peek(p: &mut ProgramBuilder, f: &Fields) {
         key: vec![f.status],
         rows: vec![Row {
             key: vec![Is(GlobalStatus::Unshared as u64)],
-            action: vec![Primitive::Set { to: f.place, value: place::NOWHERE }],
+            action: vec![Primitive::Set { to: f.location, value: location::NOWHERE }],
         }],
         default: Vec::new(),
     });
@@ -280,16 +280,16 @@ fn scoreboard(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, queue: bool) 
 
 /// What becomes of the packet, by its class and its event's score: the first row that matches.
 fn decide<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, config: &Config) {
-    // With a line, a score that says refused and names somebody says whom the event follows.
-    let refused_or_in_line = if config.queue { route::FOLLOW } else { route::LOCKED };
-    let row = |class: u64, order: Match, place: Match, score: Match, to: u64| Row {
-        key: vec![Is(class), order, place, score],
+    // With a queue, a score that says refused and names somebody says whom the event follows.
+    let refused_or_queued = if config.queue { route::FOLLOW } else { route::LOCKED };
+    let row = |class: u64, order: Match, location: Match, score: Match, to: u64| Row {
+        key: vec![Is(class), order, location, score],
         action: vec![Primitive::Set { to: f.route, value: to }],
     };
     let known = if rules.holds(Rule::UnlockOfNothingIsShort) { Any } else { Is(alu::SAME) };
     let once_more = if rules.holds(Rule::AddIsIdempotent) { route::COLLISION } else { route::ADD_AGAIN };
     let peeks = [
-        row(class::PEEK, Any, Is(place::NOWHERE), Any, route::TO_HOME),
+        row(class::PEEK, Any, Is(location::NOWHERE), Any, route::TO_HOME),
         row(class::PEEK, Any, Any, Any, route::FORWARD),
     ];
     let peeks = if config.peeks { &peeks[..] } else { &[] };
@@ -297,11 +297,11 @@ fn decide<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, config: &Confi
         name: "decide".into(),
         stage: CHECK_STAGE,
         gate: Some(Gate::has(f.order, alu::NEWER)),
-        key: vec![f.class, f.order, f.place, f.score],
+        key: vec![f.class, f.order, f.location, f.score],
         rows: vec![
             // The first decision about an event holds for its duplicates. Without a mark it has the lock.
             row(class::REQUEST, Any, Any, Is(score::REFUSED), route::LOCKED),
-            row(class::REQUEST, Any, Any, Has(score::REFUSED), refused_or_in_line),
+            row(class::REQUEST, Any, Any, Has(score::REFUSED), refused_or_queued),
             row(class::REQUEST, Any, Any, Has(score::HOME), route::TO_HOME),
             row(class::REQUEST, Any, Any, Has(score::CLAIMING), route::IN_FLIGHT),
             row(class::REQUEST, Any, Any, Any, route::FORWARD),
@@ -321,9 +321,9 @@ fn decide<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, config: &Confi
             // The score is what it was before this copy.
             row(class::ADD, Any, Any, Has(score::CLAIMING), route::IN_FLIGHT),
             row(class::ADD, Any, Any, Has(score::REFUSED), route::COLLISION),
-            row(class::ADD, Any, Is(place::PRESENT), Is(0), route::PRESENT),
-            row(class::ADD, Any, Is(place::PRESENT), Any, route::ADDED),
-            row(class::ADD, Any, Is(place::FULL), Is(0), route::COLLISION),
+            row(class::ADD, Any, Is(location::PRESENT), Is(0), route::PRESENT),
+            row(class::ADD, Any, Is(location::PRESENT), Any, route::ADDED),
+            row(class::ADD, Any, Is(location::FULL), Is(0), route::COLLISION),
             row(class::ADD, Any, Any, Is(0), route::ADD_AGAIN),
             row(class::ADD, Any, Any, Any, once_more),
             row(class::ADD_AGAIN, Any, Any, Has(score::REFUSED), route::COLLISION),

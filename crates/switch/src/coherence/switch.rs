@@ -36,7 +36,7 @@ pub struct Config {
     pub entries: usize,
     /// The switch's incarnation: packets of another one are dropped.
     pub epoch: SwitchEpoch,
-    /// Conflicting requests stand in line behind the holder of the lock, and are not refused (see [`line`](mod@super::line)).
+    /// Conflicting requests wait in a queue behind the holder of the lock, and are not refused (see [`wait_queue`](mod@super::wait_queue)).
     pub queue: bool,
     /// The program knows PEEK.
     pub peeks: bool,
@@ -313,13 +313,13 @@ mod tests {
     fn the_plan_of_a_pass_does_what_the_program_does() {
         let seen = passes_compared(&CONFIG);
         let missing: Vec<_> = Pass::all().filter(|pass| !seen.contains(pass)).collect();
-        let with_a_line = [Pass::Handed, Pass::Leave, Pass::LeaveAndSet];
+        let with_a_queue = [Pass::Handed, Pass::Leave, Pass::LeaveAndSet];
         assert_eq!(missing[0], Pass::Request(Kind::AddToSwitch), "which is never made");
-        assert_eq!(missing[1..], with_a_line);
+        assert_eq!(missing[1..], with_a_queue);
     }
 
     #[test]
-    fn so_it_does_with_a_line() {
+    fn so_it_does_with_a_queue() {
         let seen = passes_compared(&Config { queue: true, ..CONFIG });
         for pass in [Pass::Handed, Pass::Leave, Pass::LeaveAndSet, Pass::ReleaseAndMerge] {
             assert!(seen.contains(&pass), "{pass:?}");

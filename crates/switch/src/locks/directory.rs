@@ -223,7 +223,7 @@ impl<R: Rules> Directory<R> {
     }
 
     pub(super) fn parse(&mut self, packet: &LockPacket, class: u64) {
-        let (set, way) = self.place_of(packet.lock);
+        let (set, way) = self.slot_of(packet.lock);
         let (f, phv) = (&self.fields, &mut self.phv);
         phv.clear();
         phv.set(f.key, key(packet.lock));
@@ -260,12 +260,12 @@ impl<R: Rules> Directory<R> {
     }
 
     /// The set of an entry, and, at a home, its way.
-    pub(super) fn place_of(&self, lock: GlobalAddr) -> (usize, Option<usize>) {
+    pub(super) fn slot_of(&self, lock: GlobalAddr) -> (usize, Option<usize>) {
         if self.config.at == LockEnd::Switch {
             let set = spread(key(lock), self.sets as u64);
             return (usize::try_from(set).expect("there are no more sets than entries"), None);
         }
-        // A home looks its entries up; a place that there is not touches nothing.
+        // A home looks its entries up; a slot that there is not touches nothing.
         self.placed.get(&lock).map_or((self.sets, None), |cell| (cell / WAYS, Some(cell % WAYS)))
     }
 
@@ -275,8 +275,8 @@ impl<R: Rules> Directory<R> {
         if self.find(lock).is_some() {
             return true;
         }
-        let place = if self.config.at == LockEnd::Switch {
-            let (set, _) = self.place_of(lock);
+        let slot = if self.config.at == LockEnd::Switch {
+            let (set, _) = self.slot_of(lock);
             (0..WAYS)
                 .find(|way| self.program.cell(self.arrays.tags[*way], set) == Some(0))
                 .map(|way| (set, way))
@@ -288,7 +288,7 @@ impl<R: Rules> Directory<R> {
             self.placed.insert(lock, cell);
             Some((cell / WAYS, cell % WAYS))
         };
-        let Some((set, way)) = place else { return false };
+        let Some((set, way)) = slot else { return false };
         self.occupied += 1;
         let Arrays { tags, ownerships, waiters, writers, sharers: shared } = self.arrays;
         let cell = set * WAYS + way;
@@ -316,7 +316,7 @@ impl<R: Rules> Directory<R> {
 
     /// Where an entry is.
     pub(super) fn find(&self, lock: GlobalAddr) -> Option<(usize, usize)> {
-        let (set, _) = self.place_of(lock);
+        let (set, _) = self.slot_of(lock);
         let way = (0..WAYS).find(|way| self.program.cell(self.arrays.tags[*way], set) == Some(key(lock)))?;
         Some((set, way))
     }

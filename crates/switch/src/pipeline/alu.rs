@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_meets_a_writer_follows_the_last_in_line() {
+    fn a_writer_that_meets_a_writer_follows_the_last_in_the_queue() {
         let (first, second, third) = (WRITER | 1, WRITER | 2, WRITER | 3);
         assert_eq!(run(Alu::JoinWriters(X), 0, first), (first, ACQUIRED));
         assert_eq!(run(Alu::JoinWriters(X), first, second), (second, first));

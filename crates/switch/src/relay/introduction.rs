@@ -10,7 +10,7 @@
 //!
 //! Between the processes of a rack it travels beside what the coordinator says, and is repeated until the switch has heard it. So one may
 //! be in flight when the switch dies, and reach the next one. That drops what is true only of its predecessor, which it knows by the epoch:
-//! the one in which the sender was *before* it began what it tells of. A switch that began with that epoch or before has carried every
+//! the one in which the sender was *before* it began what it tells of. A switch that began with that epoch or before has forwarded every
 //! packet of it. An epoch in which only a node died makes no new switch, so what was in flight counts; and a sender that hears of an
 //! epoch begins all anew, with new packet numbers: an old connection is never told under a new epoch.
 //!

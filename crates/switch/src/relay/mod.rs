@@ -1,4 +1,4 @@
-//! The switch's part in chains: it carries packets between clients and memory on, and where it steers it lets its program see each of
+//! The switch's part in chains: it forwards packets between clients and memory, and where it steers it lets its program see each of
 //! them first.
 //!
 //! In the switch, one of the programs of its [`Chip`](crate::Chip). It knows which incarnations of nodes there are, which connections, and which
@@ -37,7 +37,7 @@ pub struct Relay<R: Rules = AllRules> {
     incarnations: Option<Vec<Option<Incarnation>>>,
     /// The first epoch of this switch. Nobody is in it who knew only an earlier switch; and before there is one, everybody does.
     since: Option<SwitchEpoch>,
-    carried: u64,
+    forwarded: u64,
     outdated: u64,
     program: Option<Box<Steering<R>>>,
     /// How long a tail counts that somebody has found, from when he began to look.
@@ -88,7 +88,7 @@ impl<R: Rules> Relay<R> {
             nodes,
             incarnations: None,
             since: None,
-            carried: 0,
+            forwarded: 0,
             outdated: 0,
             program: program.map(Box::new),
             found,
@@ -98,9 +98,9 @@ impl<R: Rules> Relay<R> {
         }
     }
 
-    /// Packets that were carried on.
-    pub const fn carried(&self) -> u64 {
-        self.carried
+    /// Packets that were forwarded.
+    pub const fn forwarded(&self) -> u64 {
+        self.forwarded
     }
 
     /// What it steers with, if it does.
@@ -151,7 +151,7 @@ impl<R: Rules> Relay<R> {
         let pair = ChainPair::of(packet.to).filter(|pair| from == pair.peer);
         let is_alive = |pair: &ChainPair| self.is_up(pair.peer, |_| true);
         let pair = pair.filter(|pair| pair.owner.index() < self.nodes).filter(is_alive)?;
-        self.carried += 1;
+        self.forwarded += 1;
         let action = match &mut self.program {
             Some(program) => program.on_packet(now, pair.owner, packet, head),
             None => Action::Forward,

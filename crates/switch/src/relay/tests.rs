@@ -34,30 +34,30 @@ const SERVER: (NodeId, Incarnation) = (NodeId(1), Incarnation(5));
 #[test]
 fn a_packet_goes_to_the_owner_of_its_queue_pair_if_it_is_from_the_other_end() {
     let mut relay = Relay::new(3, None, FOUND);
-    let mut carry = |from: u16, number| {
+    let mut forwarded = |from: u16, number| {
         let mut packet = Packet::new(Opcode::Acknowledge, number, Psn::new(1), Extension::Plain);
         relay.on_packet(Nanos::ZERO, NodeId(from), &mut packet, &[]).map(|(to, _)| to)
     };
-    assert_eq!(carry(0, pair(0, 2).other().number()), Some(NodeId(2)));
-    assert_eq!(carry(2, pair(0, 2).number()), Some(NodeId(0)));
-    assert_eq!(carry(1, pair(1, 1).other().number()), Some(NodeId(1)), "to memory of its own");
-    assert_eq!(carry(1, pair(0, 2).other().number()), None, "of somebody else");
-    assert_eq!(carry(0, pair(0, 3).other().number()), None, "to nowhere");
-    assert_eq!(carry(0, QpNumber::new(2)), None, "about something else");
+    assert_eq!(forwarded(0, pair(0, 2).other().number()), Some(NodeId(2)));
+    assert_eq!(forwarded(2, pair(0, 2).number()), Some(NodeId(0)));
+    assert_eq!(forwarded(1, pair(1, 1).other().number()), Some(NodeId(1)), "to memory of its own");
+    assert_eq!(forwarded(1, pair(0, 2).other().number()), None, "of somebody else");
+    assert_eq!(forwarded(0, pair(0, 3).other().number()), None, "to nowhere");
+    assert_eq!(forwarded(0, QpNumber::new(2)), None, "about something else");
 }
 
 #[test]
 fn nothing_passes_of_a_node_that_was_declared_dead() {
     let mut relay = Relay::new(3, None, FOUND);
-    let carried = |relay: &mut Relay, from: u16, number| {
+    let passes = |relay: &mut Relay, from: u16, number| {
         let mut packet = Packet::new(Opcode::Acknowledge, number, Psn::new(1), Extension::Plain);
         relay.on_packet(Nanos::ZERO, NodeId(from), &mut packet, &[]).is_some()
     };
     let (request, answer) = (pair(0, 2).other().number(), pair(0, 2).number());
-    for (incarnations, is_carried) in [([1, 1, 1], true), ([1, 1, 0], false), ([1, 1, 3], true)] {
+    for (incarnations, is_passed) in [([1, 1, 1], true), ([1, 1, 0], false), ([1, 1, 3], true)] {
         relay.begin_epoch(EPOCH, &incarnations_of(incarnations));
-        assert_eq!(carried(&mut relay, 2, answer), is_carried, "{incarnations:?}");
-        assert!(carried(&mut relay, 0, request), "it may be told");
+        assert_eq!(passes(&mut relay, 2, answer), is_passed, "{incarnations:?}");
+        assert!(passes(&mut relay, 0, request), "it may be told");
     }
 }
 

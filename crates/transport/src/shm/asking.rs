@@ -200,11 +200,11 @@ impl Sharing for ShmSharing {
         self.house.published.all().remove(&name).is_some()
     }
 
-    fn obtain(&self, from: PlaceId, name: u64, patience: Nanos) -> Result<Arc<SharedMemory>, NotObtained> {
+    fn obtain(&self, from: PlaceId, name: u64, timeout: Nanos) -> Result<Arc<SharedMemory>, NotObtained> {
         if from == self.house.me {
             return self.house.published.find(name).ok_or(NotObtained::NotPublished);
         }
-        let until = Instant::now() + Duration::from_nanos(patience.0);
+        let until = Instant::now() + Duration::from_nanos(timeout.0);
         let question = Question { from: self.house.me, to: from, name };
         let mut why = NotObtained::TimedOut;
         loop {

@@ -258,7 +258,7 @@ impl UdpTransport {
         let moves = hello.elsewhere || peer.whereabouts.may_change();
         if let Some(source) = arrival.from().filter(|source| moves && *source != address) {
             self.greet(peer, greeting, hello.challenge, source);
-            peer.whereabouts.is_doubtful.store(true, Relaxed);
+            peer.whereabouts.is_suspect.store(true, Relaxed);
         }
     }
 

@@ -59,7 +59,7 @@ impl Reach {
 pub(super) struct Whereabouts {
     known: Mutex<Known>,
     /// It may be elsewhere than its name led to last.
-    pub(super) is_doubtful: AtomicBool,
+    pub(super) is_suspect: AtomicBool,
     /// It is sent to, and nothing comes from it: what this place advertises is told again, and the switch is asked.
     pub(super) is_silent: AtomicBool,
 }
@@ -185,8 +185,8 @@ fn find(peers: &[Option<Peer>], lookup: &Lookup, reach: Reach, incarnation: &Wea
             let session = peer.session();
             let silent = session.as_ref().is_some_and(|it| !it.was_heard() && before != peer.last_counter());
             peer.whereabouts.is_silent.fetch_or(silent, Relaxed);
-            let doubtful = peer.whereabouts.is_doubtful.swap(false, Relaxed);
-            if session.is_none() || silent || doubtful || peer.address().is_none() {
+            let suspect = peer.whereabouts.is_suspect.swap(false, Relaxed);
+            if session.is_none() || silent || suspect || peer.address().is_none() {
                 look_up(peer, lookup, reach, session.is_none());
             }
             if incarnation.strong_count() == 0 {
@@ -204,7 +204,7 @@ fn look_up(peer: &Peer, lookup: &Lookup, reach: Reach, lost: bool) {
     {
         let mut known = peer.whereabouts.known();
         if known.looked_up.is_some_and(|last| now < last + LOOK_UP_EVERY) {
-            peer.whereabouts.is_doubtful.store(true, Relaxed);
+            peer.whereabouts.is_suspect.store(true, Relaxed);
             return;
         }
         known.looked_up = Some(now);
@@ -312,7 +312,7 @@ impl UdpTransport {
                 peer.end_unless_at(address);
             }
             if is_name {
-                peer.whereabouts.is_doubtful.store(true, Relaxed);
+                peer.whereabouts.is_suspect.store(true, Relaxed);
                 self.finder.begin(&self.peers, self.reach);
             }
         }

@@ -16,7 +16,7 @@ use super::{ChainPlan, Seen, Store};
 use crate::coherence::Blocks;
 use crate::rack::Bench;
 use crate::regions::chained::{Beginning, ForChains, Outcome, Posted};
-use crate::regions::{Body, Message, OneSided, Payload};
+use crate::regions::{Body, Message, Payload, Regions};
 
 /// Packets of the joint world.
 pub(crate) trait Packets: Copy + From<Message> + From<node::Message> {}
@@ -150,7 +150,7 @@ where
 {
     pub(super) bench: &'a mut Bench<M>,
     pub(super) blocks: &'a mut Blocks<R>,
-    pub(super) words: &'a mut OneSided<R>,
+    pub(super) words: &'a mut Regions<R>,
     pub(super) common: &'a mut Common<R>,
     pub(super) servers: &'a mut Servers<R>,
 }

@@ -20,7 +20,7 @@ pub struct Seen {
     /// And read.
     pub gets: u64,
     /// Operations of which nobody knows what became.
-    pub doubted: u64,
+    pub indeterminate: u64,
     /// Operations that failed, were not done, and were tried again.
     pub failed: u64,
     /// Operations for which there was no memory.
@@ -31,8 +31,8 @@ pub struct Seen {
     pub connections: u64,
     /// Of those, the ones that began anew.
     pub anew: u64,
-    /// Packets that the switch carried.
-    pub carried: u64,
+    /// Packets that the switch forwarded.
+    pub forwarded: u64,
     /// Appends that were sent to the tail.
     pub steered: u64,
     /// Of those, the ones that would have gone elsewhere.
@@ -63,13 +63,13 @@ impl Sum for Seen {
         self.puts += other.puts;
         self.deletes += other.deletes;
         self.gets += other.gets;
-        self.doubted += other.doubted;
+        self.indeterminate += other.indeterminate;
         self.failed += other.failed;
         self.no_memory += other.no_memory;
         self.swept += other.swept;
         self.connections += other.connections;
         self.anew += other.anew;
-        self.carried += other.carried;
+        self.forwarded += other.forwarded;
         self.steered += other.steered;
         self.moved += other.moved;
         self.reads += other.reads;

@@ -76,9 +76,9 @@ impl<R: Rules> Server<R> {
     pub(super) fn new(rules: R, store: Store, thread: u16, epoch: SwitchEpoch, plan: &ChainPlan) -> Self {
         let config = Config {
             units: store.units,
-            rest: times::rest(plan),
-            patience: TIMEOUT,
-            doubt: times::doubt(plan),
+            quarantine: times::quarantine(plan),
+            timeout: TIMEOUT,
+            decide_after: times::decide_after(plan),
         };
         Self {
             store,

@@ -172,7 +172,7 @@ impl<R: Rules> Session<R> {
         match self.go_on(rig, me) {
             Ok(progress) => progress,
             Err(why) => {
-                rig.common.seen.doubted += 1;
+                rig.common.seen.indeterminate += 1;
                 Progress::Failed(why)
             }
         }
@@ -311,7 +311,7 @@ impl<R: Rules> Session<R> {
             }
             (_, Done::NoMemory) if running.tries < TRIES && !calm => {
                 running.tries += 1;
-                running.wait = Wait::Again(now + Nanos(times::rest(&rig.common.plan).0 / 8));
+                running.wait = Wait::Again(now + Nanos(times::quarantine(&rig.common.plan).0 / 8));
                 self.tell(rig, me);
                 return;
             }

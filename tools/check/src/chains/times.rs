@@ -17,25 +17,25 @@ pub(super) const LIFETIME: Nanos = Nanos::from_micros(1000);
 pub(super) const FOUND: Nanos = Nanos::from_micros(1000);
 /// Whose entries slots have, it takes for true for so many lifetimes.
 pub(super) const SLOT_LIFETIMES: u32 = 4;
-/// A client's append may go behind what it knew so many rests ago, where the switch steers.
-const RESTS: u64 = 64;
+/// A client's append may go behind what it knew so many quarantines ago, where the switch steers.
+const QUARANTINES: u64 = 64;
 
-/// How long slots rest.
-pub(super) fn rest(plan: &ChainPlan) -> Nanos {
+/// How long slots stay in quarantine.
+pub(super) fn quarantine(plan: &ChainPlan) -> Nanos {
     let cursors = LEASE + Nanos(LEASE.0 / 8) + Nanos::from_micros(20);
     match plan.steering {
         0 => cursors,
-        1 => cursors.max(Nanos(LIFETIME.0 / RESTS)),
+        1 => cursors.max(Nanos(LIFETIME.0 / QUARANTINES)),
         _ => cursors + LIFETIME + IN_FLIGHT,
     }
 }
 
 /// How old a cursor of a client may be for its steered appends.
 pub(super) fn old_cursors(plan: &ChainPlan) -> Nanos {
-    Nanos(rest(plan).0 * RESTS)
+    Nanos(quarantine(plan).0 * QUARANTINES)
 }
 
 /// How long nobody decides what became of a slot, where the switch steers.
-pub(super) fn doubt(plan: &ChainPlan) -> Nanos {
+pub(super) fn decide_after(plan: &ChainPlan) -> Nanos {
     if plan.is_steered() { IN_FLIGHT } else { Nanos::ZERO }
 }

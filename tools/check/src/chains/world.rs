@@ -12,7 +12,7 @@ use super::threads::Thread;
 use super::{ChainPlan, Seen, session, times};
 use crate::coherence::Blocks;
 use crate::rack::{Bench, Conditions, FIRST, template};
-use crate::regions::{Body, Message, OneSided, Payload};
+use crate::regions::{Body, Message, Payload, Regions};
 
 /// Threads of a node that use stores.
 const MOST_THREADS: usize = 2;
@@ -78,7 +78,7 @@ impl<R: Rules> Chains<R> {
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
-        words: &mut OneSided<R>,
+        words: &mut Regions<R>,
     ) {
         let Self { servers, common, .. } = self;
         Rig { bench, blocks, words, common, servers }.take_in();
@@ -95,7 +95,7 @@ impl<R: Rules> Chains<R> {
         match (message.body, to) {
             (Body::Chain(_, _, sent), _) if is_old(sent) => false,
             (Body::Chain(packet, payload, sent), None) => {
-                self.carry(bench, message.from, (packet, payload, sent));
+                self.forward(bench, message.from, (packet, payload, sent));
                 false
             }
             (Body::Said(said), None) => {
@@ -118,7 +118,7 @@ impl<R: Rules> Chains<R> {
     }
 
     /// A packet passes the switch.
-    fn carry<M: Packets>(
+    fn forward<M: Packets>(
         &mut self,
         bench: &mut Bench<M>,
         from: NodeId,
@@ -152,7 +152,7 @@ impl<R: Rules> Chains<R> {
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
-        words: &mut OneSided<R>,
+        words: &mut Regions<R>,
     ) -> bool {
         if self.is_none() {
             return false;
@@ -169,7 +169,7 @@ impl<R: Rules> Chains<R> {
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
-        words: &mut OneSided<R>,
+        words: &mut Regions<R>,
         at: usize,
     ) -> bool {
         let Self { threads, servers, common, .. } = self;
@@ -181,7 +181,7 @@ impl<R: Rules> Chains<R> {
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
-        words: &mut OneSided<R>,
+        words: &mut Regions<R>,
         node: NodeId,
     ) -> bool {
         let Self { servers, common, .. } = self;
@@ -217,7 +217,7 @@ impl<R: Rules> Chains<R> {
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
-        words: &mut OneSided<R>,
+        words: &mut Regions<R>,
         node: NodeId,
     ) {
         if self.next_deadline(node) > bench.now {
@@ -236,7 +236,7 @@ impl<R: Rules> Chains<R> {
         &mut self,
         bench: &mut Bench<M>,
         blocks: &mut Blocks<R>,
-        words: &mut OneSided<R>,
+        words: &mut Regions<R>,
         (thread, outcome): (usize, Outcome),
     ) {
         let Self { threads, servers, common, .. } = self;
@@ -296,13 +296,13 @@ impl<R: Rules> Chains<R> {
 
     fn counted(&self, seen: &mut Seen) {
         let relay = &self.common.relay;
-        seen.carried += relay.carried();
+        seen.forwarded += relay.forwarded();
         if let Some(program) = relay.program() {
             let its = program.counters();
             seen.steered += its.steered;
             seen.moved += its.moved;
             seen.reads += its.reads;
-            seen.refused += its.refused + its.doubted;
+            seen.refused += its.refused + its.indeterminate;
             seen.preloaded += its.preloaded;
         }
     }

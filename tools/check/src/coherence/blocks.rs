@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use node::allocator::ChunkSize;
-use node::{Backoff, Config, Effect, Message, Moment, Node, Outcome, Turn};
+use node::{Backoff, Config, Effect, HoldTime, Message, Moment, Node, Outcome};
 use switch::coherence::{self, Dump, Resubmit, Switch};
 use wire::{
     AllRules, BlockSize, BlockTag, Discipline, Endpoint, GlobalAddr, Kind, Nanos, NodeId, Packet, Rules,
@@ -207,7 +207,7 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
                 queue: plan.queue,
                 peeks: plan.peeks,
                 persistent: plan.persistent,
-                turn: Turn { pause: Nanos::from_micros(5), most: Nanos::from_micros(30) },
+                hold_time: HoldTime { pause: Nanos::from_micros(5), most: Nanos::from_micros(30) },
                 retransmission: REPEATED,
                 backoff: Backoff { first: Nanos::from_micros(2), most: Nanos::from_micros(40) },
                 switch_epoch: FIRST,

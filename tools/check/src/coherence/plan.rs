@@ -18,7 +18,7 @@ pub struct BlockPlan {
     pub switch_entries: usize,
     /// Where entries are kept.
     pub directory: Directory,
-    /// Conflicting requests wait in line.
+    /// Conflicting requests wait in a queue.
     pub queue: bool,
     /// Which reads are done where the block is.
     pub peeks: Peeks,
@@ -64,7 +64,7 @@ impl Plan {
         Self { rack, world }
     }
 
-    /// The same with our own options, that follow from the seed: the line, PEEK always or where it is worth it, and
+    /// The same with our own options, that follow from the seed: the queue, PEEK always or where it is worth it, and
     /// migration that waits.
     #[must_use]
     pub fn with_options(mut self, seed: u64) -> Self {

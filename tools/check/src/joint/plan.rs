@@ -6,7 +6,7 @@ use crate::chains::ChainPlan;
 use crate::coherence::{self, BlockPlan};
 use crate::locks::{self, LockPlan};
 use crate::rack::{self, Knob, Knobs, Restarts};
-use crate::regions::OneSidedPlan;
+use crate::regions::RegionsPlan;
 
 /// What a run of all of them is like.
 pub type Plan = rack::Plan<JointPlan>;
@@ -19,7 +19,7 @@ pub struct JointPlan {
     /// What only locks have.
     pub locks: LockPlan,
     /// What only words and objects have.
-    pub words: OneSidedPlan,
+    pub words: RegionsPlan,
     /// What only chains have.
     pub chains: ChainPlan,
 }
@@ -78,7 +78,7 @@ impl Plan {
         let blocks = BlockPlan { memory: (memory, 1), others: 700, ..blocks.world };
         let regions = (rack.nodes * (memory as usize - 1)).min(MOST_LOCKS);
         let locks = LockPlan { locks: regions, room: 1 + locks.world.room, ..locks.world };
-        let mut words = OneSidedPlan::from_seed(seed);
+        let mut words = RegionsPlan::from_seed(seed);
         if chains.stores > 0 {
             // What clients ask of metadata servers keeps the network busy: connections that break before they can be answered break
             // again and again.

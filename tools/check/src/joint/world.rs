@@ -9,7 +9,7 @@ use crate::chains::{self, Chains};
 use crate::coherence::{self, Blocks, PlainStore};
 use crate::locks::{self, Locks, PlainLocks};
 use crate::rack::{self, Bench, Known, Place, Sum, World};
-use crate::regions::{self, OneSided};
+use crate::regions::{self, Regions};
 
 /// What is on the network.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub enum Packet {
     /// About locks.
     Lock(LockMessage),
     /// About words, objects and chains.
-    OneSided(regions::Message),
+    Verb(regions::Message),
 }
 
 impl From<Message> for Packet {
@@ -36,7 +36,7 @@ impl From<LockMessage> for Packet {
 
 impl From<regions::Message> for Packet {
     fn from(message: regions::Message) -> Self {
-        Self::OneSided(message)
+        Self::Verb(message)
     }
 }
 
@@ -74,7 +74,7 @@ pub struct Joint<R: Rules = AllRules> {
     /// The locks. Their memory is that of the blocks: it is here while one of their machines runs.
     pub locks: Locks<R>,
     /// Words and objects.
-    pub words: OneSided<R>,
+    pub words: Regions<R>,
     /// Stores of chains.
     pub chains: Chains<R>,
 }
@@ -189,7 +189,7 @@ impl<R: Rules> World<Packet> for Joint<R> {
         locks.allocate_for_real((0..world.locks.locks).map(|at| {
             GlobalAddr::new(NodeId((at % rack.nodes) as u16), block * (1 + at / rack.nodes) as u64)
         }));
-        let words = OneSided::new(rules, &rack, &world.words);
+        let words = Regions::new(rules, &rack, &world.words);
         let chains = Chains::new(rules, &rack, &world.chains, CHAINS);
         Self { blocks, locks, words, chains }
     }
@@ -228,7 +228,7 @@ impl<R: Rules> World<Packet> for Joint<R> {
                 })
             })?,
             (Packet::Lock(message), None) => self.locks.arrives(bench, to, message, LockNode::on_packet)?,
-            (Packet::OneSided(message), to) => {
+            (Packet::Verb(message), to) => {
                 let is_for_nic = self.chains.arrives(bench, to, message);
                 if let (true, Some(node)) = (is_for_nic, to) {
                     self.words.arrives(bench, &mut self.blocks, node, message);

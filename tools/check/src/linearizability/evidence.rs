@@ -52,9 +52,9 @@ impl Evidence {
         let prefix = prefix(&register, operations, last);
         // What returned last, of what looks the same.
         let culprit = &operations[register.events[last].access as usize];
-        let place =
+        let at =
             prefix.iter().rposition(|operation| operation == culprit).expect("it returned in the prefix");
-        let core = self.shrink(&prefix, place);
+        let core = self.shrink(&prefix, at);
         let named = |operation: &Operation<()>| {
             let Operation { client, op, invoke, ret, .. } = *operation;
             Operation { client, key: key.clone(), op, invoke, ret }
@@ -137,33 +137,33 @@ impl Evidence {
     /// What is left without a piece of the operations, if that still fails and was allowed. Writes whose value is
     /// still observed stay, or an observer would be blamed for what was only left out.
     fn without(&self, operations: &OneKey, order: &[usize], piece: Range<usize>) -> Option<Vec<usize>> {
-        let mut kept: Vec<bool> = (0..order.len()).map(|place| !piece.contains(&place)).collect();
-        let op = |place: usize| &operations[order[place]].op;
+        let mut kept: Vec<bool> = (0..order.len()).map(|at| !piece.contains(&at)).collect();
+        let op = |at: usize| &operations[order[at]].op;
         let mut seen = Seen::default();
-        (0..order.len()).filter(|&place| kept[place]).for_each(|place| seen.add(&operations[order[place]]));
+        (0..order.len()).filter(|&at| kept[at]).for_each(|at| seen.add(&operations[order[at]]));
         loop {
             let absence = self.origin_of_absence(operations, order, &seen);
             let again: Vec<usize> = piece
                 .clone()
-                .filter(|&place| !kept[place])
-                .filter(|&place| match produces(op(place)) {
+                .filter(|&at| !kept[at])
+                .filter(|&at| match produces(op(at)) {
                     Some(Some(digest)) => seen.digests.contains(&digest),
-                    Some(None) => absence
-                        .is_some_and(|begin| operations[order[place]].ret.is_none_or(|ret| ret >= begin)),
+                    Some(None) => {
+                        absence.is_some_and(|begin| operations[order[at]].ret.is_none_or(|ret| ret >= begin))
+                    }
                     None => false,
                 })
                 .collect();
             if again.is_empty() {
                 break;
             }
-            for place in again {
-                kept[place] = true;
-                seen.add(&operations[order[place]]);
+            for at in again {
+                kept[at] = true;
+                seen.add(&operations[order[at]]);
             }
         }
-        let smaller: Vec<usize> =
-            (0..order.len()).filter(|&place| kept[place]).map(|place| order[place]).collect();
-        let loses_presence = piece.clone().any(|place| !kept[place] && makes_present(op(place)));
+        let smaller: Vec<usize> = (0..order.len()).filter(|&at| kept[at]).map(|at| order[at]).collect();
+        let loses_presence = piece.clone().any(|at| !kept[at] && makes_present(op(at)));
         let rest: OneKey = smaller.iter().map(|&index| operations[index].clone()).collect();
         let allowed = rest.len() < order.len() && (!loses_presence || self.stays_present(&rest));
         (allowed && self.fails(&rest)).then_some(smaller)

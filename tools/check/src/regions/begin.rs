@@ -10,7 +10,7 @@ use wire::{Discipline, GlobalAddr, NodeId, Rules};
 use super::nic::{Message, Payload, What, Work};
 use super::threads::{Change, Doing, Known, Use};
 use super::truth::{DATA, read};
-use super::world::OneSided;
+use super::world::Regions;
 use crate::coherence::Blocks;
 use crate::rack::Bench;
 
@@ -27,7 +27,7 @@ fn shape_of(discipline: Discipline) -> Shape {
     }
 }
 
-impl<R: Rules> OneSided<R> {
+impl<R: Rules> Regions<R> {
     /// A thread takes its next step; false if all of them wait.
     pub(crate) fn take_turn<M: Copy + From<Message> + From<BlockMessage>>(
         &mut self,
@@ -210,8 +210,8 @@ impl<R: Rules> OneSided<R> {
             (false, true) => {
                 let store = &blocks.nodes[me.index()].1;
                 let region = self.truth.region(known.number);
-                let version = read(store, region.place(at, 0));
-                let data: Vec<u64> = (1..=DATA).map(|word| read(store, region.place(at, word))).collect();
+                let version = read(store, region.addr_of(at, 0));
+                let data: Vec<u64> = (1..=DATA).map(|word| read(store, region.addr_of(at, word))).collect();
                 if version.is_multiple_of(2) {
                     self.truth.is_whole(object, since, version, &data);
                     self.seen.reads += 1;
@@ -262,7 +262,7 @@ impl<R: Rules> OneSided<R> {
         }
         let mut changes = [None; 2];
         let mut writer = Writer::new(256);
-        for (place, (known, at)) in changes.iter_mut().zip(all) {
+        for (addr, (known, at)) in changes.iter_mut().zip(all) {
             let word = (known.number, at);
             let since = self.truth.region(known.number).words[at].value;
             let more = 1 + bench.random.below(7) as u64;
@@ -275,7 +275,7 @@ impl<R: Rules> OneSided<R> {
             let request = Request { ticket: 0, address, width: Width::Double, operation, operands };
             writer.push(known.key, &request.to_wire(true)).expect("two of them have room");
             self.truth.asked(word.0, word.1);
-            *place = Some(Change { word, since, request });
+            *addr = Some(Change { word, since, request });
         }
         if me == home {
             self.touch(me);
@@ -326,8 +326,8 @@ impl<R: Rules> OneSided<R> {
         self.touch(me);
         let store = &mut blocks.nodes[me.index()].1;
         if written < DATA {
-            let place = self.truth.region(object.0).place(object.1, 1 + written);
-            store.home.insert(place, stamp);
+            let addr = self.truth.region(object.0).addr_of(object.1, 1 + written);
+            store.home.insert(addr, stamp);
             self.threads[index] = Doing::Writing { object, stamp, written: written + 1 };
         } else {
             self.truth.turns(store, object, Some(stamp));

@@ -10,11 +10,11 @@ use super::chained::{CHAIN_ASK, CHAIN_REPLY, ForChains};
 use super::nic::{Message, Payload, What, Work};
 use super::threads::{Doing, Known, Use};
 use super::truth::DATA;
-use super::world::OneSided;
+use super::world::Regions;
 use crate::coherence::Blocks;
 use crate::rack::Bench;
 
-impl<R: Rules> OneSided<R> {
+impl<R: Rules> Regions<R> {
     /// A call, of another node or of the thread's own.
     pub(super) fn ask<M: Copy + From<Message> + From<BlockMessage>>(
         &mut self,
@@ -171,7 +171,7 @@ impl<R: Rules> OneSided<R> {
             }
             (Call::End { .. }, _) if is_mine => drop(self.uses.insert(addr, Use::Unknown)),
             (Call::Write { .. }, Some(Reply::Done(..))) => self.seen.writes += 1,
-            (Call::Write { .. }, None) => self.seen.doubted += 1,
+            (Call::Write { .. }, None) => self.seen.indeterminate += 1,
             _ => {}
         }
     }

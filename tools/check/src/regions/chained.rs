@@ -13,7 +13,7 @@ use wire::roce::{Psn, QpNumber};
 use wire::{Incarnation, Nanos, NodeId, Rules};
 
 use super::nic::{Event, Message, Nic, Payload, What, Work};
-use super::world::OneSided;
+use super::world::Regions;
 use crate::coherence::Blocks;
 use crate::rack::Bench;
 
@@ -249,7 +249,7 @@ impl<R: Rules> Nic<R> {
     }
 }
 
-impl<R: Rules> OneSided<R> {
+impl<R: Rules> Regions<R> {
     /// The incarnation of another node, or of this one, that is in the rack, as far as this one knows.
     pub(crate) fn incarnation_of<M: Copy>(
         &self,

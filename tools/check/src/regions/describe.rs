@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use wire::Rules;
 
 use super::threads::Doing;
-use super::world::OneSided;
+use super::world::Regions;
 use crate::rack::Bench;
 
-impl<R: Rules> OneSided<R> {
+impl<R: Rules> Regions<R> {
     /// A page: who waits for which operation of which NIC.
     pub(crate) fn describe<M: Copy>(&self, bench: &Bench<M>) -> String {
         let mut page = String::new();

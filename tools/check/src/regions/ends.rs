@@ -7,10 +7,10 @@ use wire::{GlobalAddr, Rules};
 use super::begin::does_change;
 use super::nic::Work;
 use super::threads::Doing;
-use super::world::OneSided;
+use super::world::Regions;
 use crate::rack::Bench;
 
-impl<R: Rules> OneSided<R> {
+impl<R: Rules> Regions<R> {
     pub(super) fn work_ends<M: Copy>(
         &mut self,
         bench: &mut Bench<M>,
@@ -35,8 +35,8 @@ impl<R: Rules> OneSided<R> {
                 }
             }
             (Doing::Changing { changes }, _) => {
-                self.seen.doubted += 1;
-                changes.iter().flatten().for_each(|change| self.truth.doubted(change.word));
+                self.seen.indeterminate += 1;
+                changes.iter().flatten().for_each(|change| self.truth.indeterminate(change.word));
             }
             (Doing::Reading { object, since }, Some((Status::Success, Some(version)))) => {
                 self.seen.reads += 1;
@@ -49,7 +49,7 @@ impl<R: Rules> OneSided<R> {
                     self.truth.fails(|| format!("object {object:?} is said to be gone, and lives"));
                 }
             }
-            (Doing::Reading { .. }, _) => self.seen.doubted += 1,
+            (Doing::Reading { .. }, _) => self.seen.indeterminate += 1,
             (doing, _) => self.truth.fails(|| format!("thread {thread} gets {work:?}, and is {doing:?}")),
         }
     }

@@ -138,8 +138,8 @@ impl Memory for Now<'_> {
             return Ok(Verdict::Gone);
         }
         let at = region.element_at(address);
-        let version = read(self.store, region.place(at, 0));
-        let data: Vec<u64> = (1..=DATA).map(|word| read(self.store, region.place(at, word))).collect();
+        let version = read(self.store, region.addr_of(at, 0));
+        let data: Vec<u64> = (1..=DATA).map(|word| read(self.store, region.addr_of(at, word))).collect();
         self.kept.insert(slot, Payload::of(&data));
         Ok(Verdict::of_version(version))
     }
@@ -244,8 +244,8 @@ impl<R: Rules> Home for Here<'_, R> {
         let whom = (number, object as usize);
         self.truth.turns(self.store, whom, None);
         for (word, value) in (1..).zip(bytes) {
-            let place = self.truth.region(number).place(whom.1, word);
-            self.store.home.insert(place, *value);
+            let addr = self.truth.region(number).addr_of(whom.1, word);
+            self.store.home.insert(addr, *value);
         }
         self.truth.turns(self.store, whom, Some(bytes[0]));
         Ok(self.truth.region(number).objects[whom.1].version)

@@ -34,6 +34,6 @@ mod truth;
 mod world;
 
 pub use nic::{Body, Message, Payload};
-pub use plan::OneSidedPlan;
+pub use plan::RegionsPlan;
 pub use seen::Seen;
-pub use world::OneSided;
+pub use world::Regions;

@@ -15,7 +15,7 @@ use wire::chain_pair::ChainPair;
 use wire::roce::{Key, Packet, Psn, QpNumber};
 use wire::{Incarnation, Nanos, NodeId, Rules};
 
-use super::OneSidedPlan;
+use super::RegionsPlan;
 use super::chained::{self, Chained, Posted};
 use super::memory::{During, Named};
 use crate::coherence::PlainStore;
@@ -63,7 +63,7 @@ impl Payload {
         Self::of_bytes(&self.words[at..at + len.div_ceil(8) as usize], len as usize)
     }
 
-    fn place(&mut self, offset: u64, from: &Self) {
+    fn addr_of(&mut self, offset: u64, from: &Self) {
         let at = (offset / 8) as usize;
         self.words[at..at + from.words().len()].copy_from_slice(from.words());
     }
@@ -163,7 +163,7 @@ const fn address_of(work: u64) -> u64 {
 }
 
 impl<R: Rules> Nic<R> {
-    pub(super) fn new(rules: R, me: NodeId, nodes: usize, plan: &OneSidedPlan) -> Self {
+    pub(super) fn new(rules: R, me: NodeId, nodes: usize, plan: &RegionsPlan) -> Self {
         let mut device = Device::with_rules(rules, 1 << 20);
         let mut names = |access| {
             device.register(Region { base: 0, len: 1 << 62, access }).expect("the first regions of a device")
@@ -352,9 +352,9 @@ impl<R: Rules> Nic<R> {
                     let (number, offset) = (address >> 16, address & 0xffff);
                     if key == self.landing {
                         let work = self.works.get_mut(&number).expect("it is in flight");
-                        work.landing.place(offset, payload);
+                        work.landing.addr_of(offset, payload);
                     } else if key == self.receiving {
-                        self.receives[number as usize].place(offset, payload);
+                        self.receives[number as usize].addr_of(offset, payload);
                     } else {
                         let number = self.exported.get(key).expect("the device knows its key");
                         memory.as_mut().expect("it has come").write(*number, address, payload);

@@ -4,7 +4,7 @@ use crate::rack::{Knob, Knobs, Random};
 
 /// What only one-sided operations have.
 #[derive(Clone, Copy, Debug)]
-pub struct OneSidedPlan {
+pub struct RegionsPlan {
     /// Of a thousand turns of threads, those of threads that use words and objects.
     pub turns: u32,
     /// Of a thousand operations of a thread, those that end a region.
@@ -15,7 +15,7 @@ pub struct OneSidedPlan {
     pub kept: usize,
 }
 
-impl Knobs for OneSidedPlan {
+impl Knobs for RegionsPlan {
     fn knobs(&mut self) -> Vec<Knob<'_>> {
         vec![
             Knob::rate("words", &mut self.turns, 1000),
@@ -26,7 +26,7 @@ impl Knobs for OneSidedPlan {
     }
 }
 
-impl OneSidedPlan {
+impl RegionsPlan {
     /// The seed draws everything.
     pub fn from_seed(seed: u64) -> Self {
         let mut random = Random::new(seed ^ 0x0e51_0ded);

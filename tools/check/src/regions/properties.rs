@@ -6,11 +6,11 @@ use wire::{Copyset, GlobalAddr, NodeId, Rules};
 
 use super::threads::Doing;
 use super::truth::{DATA, read};
-use super::world::OneSided;
+use super::world::Regions;
 use crate::coherence::Blocks;
 use crate::rack::Bench;
 
-impl<R: Rules> OneSided<R> {
+impl<R: Rules> Regions<R> {
     pub(crate) fn is_quiet<M: Copy>(&self, bench: &Bench<M>) -> bool {
         self.threads.iter().all(|thread| matches!(thread, Doing::Idle))
             && self.asked.iter().all(VecDeque::is_empty)
@@ -56,15 +56,15 @@ impl<R: Rules> OneSided<R> {
                 }
             }
             for (at, word) in region.words.iter().enumerate() {
-                let found = read(store, region.place(at, 0));
+                let found = read(store, region.addr_of(at, 0));
                 if found != word.value {
                     return Err(format!("word {at} of region {number} is {found}, and was {}", word.value));
                 }
             }
             for (at, object) in region.objects.iter().enumerate() {
-                let found = read(store, region.place(at, 0));
+                let found = read(store, region.addr_of(at, 0));
                 let stamp = object.stamps.last().expect("it has one");
-                let data = (1..=DATA).all(|word| read(store, region.place(at, word)) == *stamp);
+                let data = (1..=DATA).all(|word| read(store, region.addr_of(at, word)) == *stamp);
                 if found != object.version || found.is_multiple_of(2) && !data {
                     return Err(format!("object {at} of region {number} has version {found}: {object:?}"));
                 }

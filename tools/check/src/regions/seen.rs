@@ -3,7 +3,7 @@
 use wire::{NodeId, Rules};
 
 use super::nic::Nic;
-use super::world::OneSided;
+use super::world::Regions;
 use crate::rack::Sum;
 
 /// What words and objects went through in a run.
@@ -20,7 +20,7 @@ pub struct Seen {
     /// Of a region that had ended: operations that were refused.
     pub refused: u64,
     /// Operations of which nobody knows whether they were executed.
-    pub doubted: u64,
+    pub indeterminate: u64,
     /// Objects that were read whole.
     pub reads: u64,
     /// And those that somebody was writing.
@@ -58,7 +58,7 @@ impl Sum for Seen {
         self.freed += other.freed;
         self.changes += other.changes;
         self.refused += other.refused;
-        self.doubted += other.doubted;
+        self.indeterminate += other.indeterminate;
         self.reads += other.reads;
         self.torn += other.torn;
         self.writes += other.writes;
@@ -69,7 +69,7 @@ impl Sum for Seen {
     }
 }
 
-impl<R: Rules> OneSided<R> {
+impl<R: Rules> Regions<R> {
     /// A node's device is about to be gone.
     pub(super) fn count(&mut self, node: NodeId) {
         self.seen.count(&self.nics[node.index()]);

@@ -2,7 +2,7 @@
 //!
 //! Looked at from outside: what is here was written by whoever changed the memory, and by threads that were told how their
 //! operations ended. What must always hold:
-//! - An operation on a word that has completed was executed once; one that is in doubt, once at most. Nobody else changes words.
+//! - An operation on a word that has completed was executed once; one that is indeterminate, once at most. Nobody else changes words.
 //! - An object that was read whole is what one writer left, and not older than what was there when it was asked for.
 //! - A region begins in memory that was allocated in the same incarnation of its home.
 //! - What a region is said to be at its beginning, it is: zeroes.
@@ -26,7 +26,7 @@ pub(super) struct Word {
     /// Operations that may be executed, and have not ended.
     in_flight: usize,
     /// Those of which nobody will ever know.
-    in_doubt: usize,
+    indeterminate: usize,
 }
 
 /// An object.
@@ -54,7 +54,7 @@ pub(super) const DATA: usize = 2;
 
 impl Region {
     /// Where a word of an element is: of an object, its version is the first one.
-    pub(super) fn place(&self, element: usize, word: usize) -> GlobalAddr {
+    pub(super) fn addr_of(&self, element: usize, word: usize) -> GlobalAddr {
         GlobalAddr::from_bits(self.addr.bits() + ((element * self.shape.stride() + word) * 8) as u64)
     }
 
@@ -138,15 +138,15 @@ impl Truth {
         };
         let number = self.regions.len();
         let all = shape.words().expect("a few");
-        let dirty = (0..all).map(|word| read(store, region.place(0, word))).find(|word| *word != 0);
+        let dirty = (0..all).map(|word| read(store, region.addr_of(0, word))).find(|word| *word != 0);
         if let (Some(found), true) = (dirty, is_fresh) {
             self.fails(|| format!("region {number} begins in fresh memory that reads {found}: {region:?}"));
         }
         for at in 0..words {
-            region.words[at].value = read(store, region.place(at, 0));
+            region.words[at].value = read(store, region.addr_of(at, 0));
         }
         for at in 0..objects {
-            region.objects[at].stamps[0] = read(store, region.place(at, 1));
+            region.objects[at].stamps[0] = read(store, region.addr_of(at, 1));
         }
         self.regions.push(region);
         number as u64
@@ -199,16 +199,16 @@ impl Truth {
         request: &Request,
     ) -> u64 {
         let region = &mut self.regions[number as usize];
-        let place = region.place(at, 0);
-        let (old, word) = (read(store, place), &mut region.words[at]);
+        let addr = region.addr_of(at, 0);
+        let (old, word) = (read(store, addr), &mut region.words[at]);
         let expected = std::mem::replace(&mut word.value, old);
         let new = request.operation.apply(Width::Double, old, request.operands);
         if new != old {
             word.value = new;
             word.unclaimed.push((old, new));
-            store.home.insert(place, new);
+            store.home.insert(addr, new);
         }
-        let is_more = word.unclaimed.len() > word.in_flight + word.in_doubt;
+        let is_more = word.unclaimed.len() > word.in_flight + word.indeterminate;
         let what = is_more.then(|| format!("{word:?}"));
         if old != expected {
             self.fails(|| format!("word {at} of region {number} was {expected}, and is {old}"));
@@ -252,15 +252,15 @@ impl Truth {
     }
 
     /// Nobody will ever know whether it was.
-    pub(super) fn doubted(&mut self, (number, at): (u64, usize)) {
+    pub(super) fn indeterminate(&mut self, (number, at): (u64, usize)) {
         let word = self.word(number, at);
         word.in_flight -= 1;
-        word.in_doubt += 1;
+        word.indeterminate += 1;
     }
 
     fn check_word(&mut self, number: u64, at: usize) {
         let word = self.word(number, at);
-        if word.unclaimed.len() > word.in_flight + word.in_doubt {
+        if word.unclaimed.len() > word.in_flight + word.indeterminate {
             let what = format!("word {at} of region {number} was changed by more than was asked: {word:?}");
             self.fails(|| what);
         }
@@ -277,12 +277,12 @@ impl Truth {
     /// Somebody goes into an object, or comes out of it having left this.
     pub(super) fn turns(&mut self, store: &mut PlainStore, (number, at): (u64, usize), left: Option<u64>) {
         let region = &mut self.regions[number as usize];
-        let place = region.place(at, 0);
+        let addr = region.addr_of(at, 0);
         let object = &mut region.objects[at];
-        let (expected, found) = (object.version, read(store, place));
+        let (expected, found) = (object.version, read(store, addr));
         object.version += 1;
         object.stamps.extend(left);
-        store.home.insert(place, object.version);
+        store.home.insert(addr, object.version);
         if found != expected {
             self.fails(|| format!("object {at} of region {number} has version {found}, not {expected}"));
         }
@@ -326,7 +326,7 @@ impl Truth {
     pub(super) fn check_at_rest(&self) -> Result<(), String> {
         for (number, region) in self.regions.iter().enumerate() {
             for (at, word) in region.words.iter().enumerate() {
-                if word.in_flight > 0 || word.unclaimed.len() > word.in_doubt {
+                if word.in_flight > 0 || word.unclaimed.len() > word.indeterminate {
                     return Err(format!(
                         "word {at} of region {number} was changed by more than was asked: {word:?}"
                     ));

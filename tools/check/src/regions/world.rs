@@ -11,14 +11,14 @@ use super::memory::{During, Here, Own};
 use super::nic::{Body, Event, Message, Nic, Payload, Work};
 use super::threads::{Doing, Known, Use};
 use super::truth::Truth;
-use super::{OneSidedPlan, Seen};
+use super::{RegionsPlan, Seen};
 use crate::coherence::{Blocks, PlainStore};
 use crate::rack::{Bench, Conditions};
 
 /// Words and objects.
-pub struct OneSided<R: Rules = AllRules> {
+pub struct Regions<R: Rules = AllRules> {
     pub(super) rules: R,
-    pub(super) plan: OneSidedPlan,
+    pub(super) plan: RegionsPlan,
     /// Threads of a node.
     each: usize,
     pub(super) nics: Vec<Nic<R>>,
@@ -42,8 +42,8 @@ pub struct OneSided<R: Rules = AllRules> {
     pub(crate) for_chains: Vec<(NodeId, ForChains)>,
 }
 
-impl<R: Rules> OneSided<R> {
-    pub(crate) fn new(rules: R, rack: &Conditions, plan: &OneSidedPlan) -> Self {
+impl<R: Rules> Regions<R> {
+    pub(crate) fn new(rules: R, rack: &Conditions, plan: &RegionsPlan) -> Self {
         let nodes = rack.nodes;
         let mut nics: Vec<_> =
             (0..nodes).map(|node| Nic::new(rules, NodeId(node as u16), nodes, plan)).collect();
@@ -130,7 +130,7 @@ impl<R: Rules> OneSided<R> {
         for thread in node.index() * self.each..(node.index() + 1) * self.each {
             match std::mem::replace(&mut self.threads[thread], Doing::Idle) {
                 Doing::Changing { changes } => {
-                    changes.iter().flatten().for_each(|change| self.truth.doubted(change.word));
+                    changes.iter().flatten().for_each(|change| self.truth.indeterminate(change.word));
                 }
                 // Nobody else knows of such an allocation.
                 Doing::Asking { call: Call::Begin { addr, .. }, earnest: true, .. } => {

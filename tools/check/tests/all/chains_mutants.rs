@@ -30,7 +30,7 @@ fn is_caught(rule: Rule) -> bool {
 #[test]
 fn mutants_of_chains_and_of_steering_are_caught_beside_everything_else() {
     let rules = [
-        Rule::DoubtsAreSettled,
+        Rule::IndeterminateAppendsAreSettled,
         Rule::ChainsAreClosed,
         Rule::RefusedAreRenewed,
         Rule::CompareIsRewritten,

@@ -36,12 +36,15 @@ fn every_run_is_right_while_allocations_of_all_disciplines_come_and_go() {
         assert!(locks.freed > 100 && locks.reclaimed > 0 && blocks.frees > 100, "{sum:?}");
         assert!(words.changes > 2_000 && words.reads > 1_000 && words.writes > 1_000, "{sum:?}");
         assert!(words.begun > 100 && words.ended > 100 && words.freed > 100, "{sum:?}");
-        assert!(words.refused > 0 && words.torn > 0 && words.doubted > 0 && words.broken > 0, "{sum:?}");
+        assert!(
+            words.refused > 0 && words.torn > 0 && words.indeterminate > 0 && words.broken > 0,
+            "{sum:?}"
+        );
         let chains = &sum.seen.chains;
         assert!(chains.puts > 200 && chains.gets > 200 && chains.deletes > 20, "{sum:?}");
         assert!(chains.stores > 30 && chains.ended > 10 && chains.lost > 5 && chains.freed > 50, "{sum:?}");
         assert!(chains.steered > 20 && chains.moved > 5 && chains.reads > 0 && chains.anew > 20, "{sum:?}");
-        assert!(chains.doubted > 10 && chains.swept > 0 && chains.preloaded > 0, "{sum:?}");
+        assert!(chains.indeterminate > 10 && chains.swept > 0 && chains.preloaded > 0, "{sum:?}");
         let refused = wire::Refusal::ALL.iter().position(|why| *why == wire::Refusal::WrongDiscipline);
         assert!(blocks.coverage.refusals[refused.expect("it is one")] > 0, "{sum:?}");
     }

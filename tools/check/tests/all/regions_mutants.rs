@@ -1,7 +1,7 @@
 //! Every rule of regions and connections is needed, and runs of the joint rack notice when one is left out. So they do when a
 //! device does not keep those rules of its own on which words and objects depend.
 //!
-//! `cargo test -p rackmem-check one_sided_mutants -- --nocapture` says what caught each.
+//! `cargo test -p rackmem-check regions_mutants -- --nocapture` says what caught each.
 
 use check::joint::{Plan, Rack};
 use check::rack::Effort;

@@ -146,11 +146,11 @@ impl Place<'_> {
 
     /// Answers what comes, as the switch and the nodes of a rack wait for it.
     fn answer<'a>(&mut self, with: impl Fn(&Packet) -> (Packet, Contents<'a>)) -> Result<Never, Reason> {
-        let mut patience = SpinThenPark::without_spins();
+        let mut spin_then_park = SpinThenPark::without_spins();
         let transport = self.transport;
         transport.attend();
         loop {
-            let now = patience.now(|| self.now());
+            let now = spin_then_park.now(|| self.now());
             let out = &mut self.out;
             let messages = transport.receive(&mut |_, body| {
                 if let Body::Packet(packet, _) = body {
@@ -160,14 +160,14 @@ impl Place<'_> {
             });
             if messages > 0 {
                 transport.flush(out);
-                patience.again();
+                spin_then_park.again();
                 if !is_all(messages) {
                     continue;
                 }
             }
-            match patience.step(now, Nanos::MAX, &self.oversubscription) {
+            match spin_then_park.step(now, Nanos::MAX, &self.oversubscription) {
                 Step::Spin => std::hint::spin_loop(),
-                Step::Yield => patience.give_way(now, &self.oversubscription, || self.now()),
+                Step::Yield => spin_then_park.give_way(now, &self.oversubscription, || self.now()),
                 Step::Sleep(_) => transport.block(LONGEST_SLEEP),
             }
         }
@@ -177,7 +177,7 @@ impl Place<'_> {
     fn exchange(&mut self, seq: &mut u64, block: &mut [u8], first: Endpoint) -> Result<(), Reason> {
         let began = Instant::now();
         let transport = self.transport;
-        let mut patience = SpinThenPark::without_spins();
+        let mut spin_then_park = SpinThenPark::without_spins();
         transport.attend();
         let mut answered = false;
         while !answered {
@@ -185,7 +185,7 @@ impl Place<'_> {
             self.send(&Packet { to: first, ..request(*seq) }, Contents::None);
             let lost = self.now() + LOST_AFTER;
             while !answered {
-                let now = patience.now(|| self.now());
+                let now = spin_then_park.now(|| self.now());
                 if now >= lost {
                     break;
                 }
@@ -199,12 +199,12 @@ impl Place<'_> {
                     }
                 });
                 if messages > 0 {
-                    patience.again();
+                    spin_then_park.again();
                     continue;
                 }
-                match patience.step(now, lost, &self.oversubscription) {
+                match spin_then_park.step(now, lost, &self.oversubscription) {
                     Step::Spin => std::hint::spin_loop(),
-                    Step::Yield => patience.give_way(now, &self.oversubscription, || self.now()),
+                    Step::Yield => spin_then_park.give_way(now, &self.oversubscription, || self.now()),
                     Step::Sleep(most) => transport.block(most),
                 }
             }

@@ -63,7 +63,7 @@ impl Subject for BlockRuns {
                     ("blocks saved from answers", protocol.salvaged),
                     ("retransmissions", protocol.retransmissions),
                     ("requests parked", protocol.parked),
-                    ("turns waited for", protocol.turns),
+                    ("turns waited for", protocol.held),
                     ("invalidations", protocol.invalidations),
                     ("blocks provided", protocol.provided),
                     ("moved to the switch", protocol.added_to_switch),

@@ -179,7 +179,7 @@ fn on_rack(
     })
 }
 
-/// A rack with the defaults of `rackmem ycsb`, but that conflicting writes wait in line: between processes a refusal
+/// A rack with the defaults of `rackmem ycsb`, but that conflicting writes wait in a queue: between processes a refusal
 /// costs a round trip; and with caches that hold all records without turning any of them out. (Servers hold all of
 /// them, too. A cache that is not much larger than the data would have some crowded buckets, and each of their misses
 /// costs as much as twenty reads.) Where records are read less than twice as often as they are written, copies are not worth it: small reads

@@ -1,6 +1,6 @@
 //! Not in the paper: all threads on one block. It shows throughput under conflict alone, and starvation.
 
-use node::Turn;
+use node::HoldTime;
 
 use super::compare::Axis;
 use crate::figure::chart::Chart;
@@ -46,7 +46,7 @@ fn table(
 
 /// What the hold time is.
 fn turn() -> String {
-    let Turn { pause, most } = Turn::PUBLISHED_HARDWARE;
+    let HoldTime { pause, most } = HoldTime::PUBLISHED_HARDWARE;
     format!(
         "On the `rackmem` line a node that is asked through the wait queue keeps the word while its own \
          threads write it without a pause of {} ns, at most {} us longer: waits are longer, and the \

@@ -62,8 +62,8 @@ const fn x(column: usize) -> u64 {
 
 /// Where moments are: stretched so that labels do not overlap.
 struct Scale {
-    /// Every moment of the chart with its place, in order.
-    places: Vec<(Nanos, u64)>,
+    /// Every moment of the chart with its position, in order.
+    positions: Vec<(Nanos, u64)>,
 }
 
 impl Scale {
@@ -73,30 +73,30 @@ impl Scale {
             moments.extend([(step.at, true), (step.end(), false)]);
         }
         moments.sort_unstable();
-        let mut places: Vec<(Nanos, u64)> = Vec::new();
+        let mut positions: Vec<(Nanos, u64)> = Vec::new();
         let mut last_label = None;
         for (at, labelled) in moments {
-            let (before, y) = places.last().copied().unwrap_or((at, TOP));
+            let (before, y) = positions.last().copied().unwrap_or((at, TOP));
             let mut y = y + (at.0 - before.0) * MICROSECOND / 1000;
             if labelled {
                 y = last_label.map_or(y, |last: u64| y.max(last + LEAST_STEP));
                 last_label = Some(y);
             }
-            match places.last_mut() {
-                Some(place) if place.0 == at => place.1 = y,
-                _ => places.push((at, y)),
+            match positions.last_mut() {
+                Some(position) if position.0 == at => position.1 = y,
+                _ => positions.push((at, y)),
             }
         }
-        Self { places }
+        Self { positions }
     }
 
     fn y(&self, at: Nanos) -> u64 {
-        let after = self.places.partition_point(|(moment, _)| *moment < at);
-        self.places.get(after).or(self.places.last()).map_or(TOP, |(_, y)| *y)
+        let after = self.positions.partition_point(|(moment, _)| *moment < at);
+        self.positions.get(after).or(self.positions.last()).map_or(TOP, |(_, y)| *y)
     }
 }
 
-/// A step. With `crowded`, a message begins at the same time, and needs the place of a note's text.
+/// A step. With `crowded`, a message begins at the same time, and needs the position of a note's text.
 fn drawn(step: &Step, scale: &Scale, crowded: bool) -> String {
     let y = scale.y(step.at);
     let mut out = String::new();

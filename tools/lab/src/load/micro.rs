@@ -2,10 +2,10 @@
 //! own.
 //!
 //! The benchmark is GAM's (its `test/benchmark.cc`), with the parameters of the same names; the paper's numbers say so,
-//! too: a working set of 8 GB over 32 threads makes 250 MB, which is what is shared. Each thread has as many *places*,
-//! one for each block of 250 MB. A place is shared with the probability of the sharing ratio, a coin of each thread's
+//! too: a working set of 8 GB over 32 threads makes 250 MB, which is what is shared. Each thread has as many *slots*,
+//! one for each block of 250 MB. A slot is shared with the probability of the sharing ratio, a coin of each thread's
 //! own: then it is the block of that number in the pool that all have in common, otherwise a block of the thread's own.
-//! An access goes to a random word of a random place, or, with the probability of the locality, to the next word of the
+//! An access goes to a random word of a random slot, or, with the probability of the locality, to the next word of the
 //! block of the access before.
 //!
 //! Written once against [`Memory`]; the driver of the rack decides how many steps a client does.
@@ -60,7 +60,7 @@ pub struct Data {
     pub pool: Region,
     /// What each thread has for itself.
     pub own: Vec<Region>,
-    /// Fixes which places are shared.
+    /// Fixes which slots are shared.
     pub coins: u64,
     /// How many, in percent.
     pub sharing: u8,
@@ -85,16 +85,16 @@ impl Data {
         Ok(Self { pool, own, coins, sharing })
     }
 
-    /// Whether this place of the thread is in the pool.
-    pub fn is_shared(&self, thread: usize, place: u64) -> bool {
+    /// Whether this slot of the thread is in the pool.
+    pub fn is_shared(&self, thread: usize, slot: u64) -> bool {
         let of_thread = self.coins.wrapping_add(thread as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
-        Random::new(of_thread ^ place).below(100) < u64::from(self.sharing)
+        Random::new(of_thread ^ slot).below(100) < u64::from(self.sharing)
     }
 
-    /// Where this place of the thread begins.
-    pub fn place(&self, thread: usize, place: u64, block: BlockSize) -> GlobalAddr {
-        let region = if self.is_shared(thread, place) { &self.pool } else { &self.own[thread] };
-        region.at(place * block.bytes())
+    /// Where this slot of the thread begins.
+    pub fn addr_of(&self, thread: usize, slot: u64, block: BlockSize) -> GlobalAddr {
+        let region = if self.is_shared(thread, slot) { &self.pool } else { &self.own[thread] };
+        region.at(slot * block.bytes())
     }
 }
 
@@ -132,7 +132,7 @@ impl Client {
     }
 
     /// The number of a random place.
-    fn random_place(&mut self, places: u64) -> u64 {
+    fn random_slot(&mut self, places: u64) -> u64 {
         let (some, moves) = ((places / COLDER).max(1), self.done / STAYS);
         self.done += 1;
         let hot = if self.hot == HotSet::None || !self.percent(HEAT) { HotSet::None } else { self.hot };
@@ -166,10 +166,10 @@ impl Client {
                 self.block.tag(last).addr() + next
             }
             None => {
-                let places = self.data.pool.bytes() / block;
-                let place = self.random_place(places);
-                let place = self.data.place(self.thread, place, self.block);
-                place + self.random.below(block / 8) * 8
+                let slots = self.data.pool.bytes() / block;
+                let slot = self.random_slot(slots);
+                let slot = self.data.addr_of(self.thread, slot, self.block);
+                slot + self.random.below(block / 8) * 8
             }
         };
         self.last = Some(word);
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use rackmem::{Config, Rack, block_on};
 
-    /// A rack of two nodes, and places for three threads.
+    /// A rack of two nodes, and slots for three threads.
     fn data(sharing: u8) -> Rc<Data> {
         let rack = Rack::embedded(Config { nodes: 2, memory: 1 << 24, cache: 1 << 20, ..Config::default() })
             .unwrap();
@@ -212,9 +212,9 @@ mod tests {
         let share = |hot, window: std::ops::Range<u64>| {
             let mut client = client(100, 0).with_hot(hot);
             for _ in 0..STAYS {
-                client.random_place(places);
+                client.random_slot(places);
             }
-            (0..STAYS).filter(|_| window.contains(&client.random_place(places))).count() as u64 * 100 / STAYS
+            (0..STAYS).filter(|_| window.contains(&client.random_slot(places))).count() as u64 * 100 / STAYS
         };
         assert!(share(HotSet::None, 0..10) < 5);
         assert!(share(HotSet::Still, 0..10) > 80 && share(HotSet::Moving, 0..10) < 5);
@@ -231,7 +231,7 @@ mod tests {
             assert!(in_pool != is_in(&client.data.own[1], word), "{word}");
             shared += u32::from(in_pool);
         }
-        // The coins of 256 places: 30 % of them, give or take three standard deviations.
+        // The coins of 256 slots: 30 % of them, give or take three standard deviations.
         assert!((2100..3900).contains(&shared), "{shared}");
     }
 
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn threads_toss_coins_of_their_own() {
         let data = data(50);
-        let shared = |thread| (0..256).filter(|place| data.is_shared(thread, *place)).collect::<Vec<_>>();
+        let shared = |thread| (0..256).filter(|slot| data.is_shared(thread, *slot)).collect::<Vec<_>>();
         assert_ne!(shared(0), shared(1));
     }
 

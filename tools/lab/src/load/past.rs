@@ -31,9 +31,9 @@ pub struct Resident {
     pub nodes: Copyset,
 }
 
-/// Chances and rates of a load on caches of so many blocks. Rates are for one thread's place in one operation of a node.
+/// Chances and rates of a load on caches of so many blocks. Rates are for one thread's slot in one operation of a node.
 struct Rates {
-    /// Accesses to a place by a thread that has it.
+    /// Accesses to a slot by a thread that has it.
     rate: f64,
     reads: f64,
     /// A copy that was not used for this long is gone.
@@ -50,24 +50,24 @@ pub fn residents(
     seed: u64,
 ) -> impl Iterator<Item = Resident> + '_ {
     let mut random = Random::new(seed);
-    let places = data.pool.bytes() / block.bytes();
+    let slots = data.pool.bytes() / block.bytes();
     let threads = data.own.len() / nodes;
-    let rates = Rates::of(load, nodes, threads, places, room);
-    // Youth, and number: each thread's places, then the pool's.
-    let mut order: Vec<(u32, u32)> = Vec::with_capacity((data.own.len() as u64 * places) as usize);
+    let rates = Rates::of(load, nodes, threads, slots, room);
+    // Youth, and number: each thread's slots, then the pool's.
+    let mut order: Vec<(u32, u32)> = Vec::with_capacity((data.own.len() as u64 * slots) as usize);
     let number = |number: u64| u32::try_from(number).expect("fewer than 2^32 blocks");
-    let mut sharers = vec![[0_u8; Copyset::NODES]; places as usize];
+    let mut sharers = vec![[0_u8; Copyset::NODES]; slots as usize];
     for thread in 0..data.own.len() {
-        for place in 0..places {
-            if data.is_shared(thread, place) {
-                sharers[place as usize][thread / threads] += 1;
+        for slot in 0..slots {
+            if data.is_shared(thread, slot) {
+                sharers[slot as usize][thread / threads] += 1;
             } else if let Some(youth) = rates.own_block(&mut random) {
-                order.push((youth, number(thread as u64 * places + place)));
+                order.push((youth, number(thread as u64 * slots + slot)));
             }
         }
     }
-    let pool = data.own.len() as u64 * places;
-    let mut copies: Vec<(Access, Copyset)> = Vec::with_capacity(places as usize);
+    let pool = data.own.len() as u64 * slots;
+    let mut copies: Vec<(Access, Copyset)> = Vec::with_capacity(slots as usize);
     for (index, sharers) in (pool..).zip(&sharers) {
         let drawn = rates.shared_block(&sharers[..nodes], &mut random);
         order.extend(drawn.map(|(age, ..)| (rates.youth(age), number(index))));
@@ -81,10 +81,10 @@ pub fn residents(
             let (access, nodes) = copies[index as usize];
             Resident { addr: data.pool.at(index * block.bytes()), access, nodes }
         } else {
-            let (thread, place) = ((index / places) as usize, index % places);
+            let (thread, slot) = ((index / slots) as usize, index % slots);
             let unwritten = load.reads == 100 || chance(&mut random) < clean;
             Resident {
-                addr: data.own[thread].at(place * block.bytes()),
+                addr: data.own[thread].at(slot * block.bytes()),
                 access: if unwritten { Access::Shared } else { Access::Modified },
                 nodes: Copyset::only(NodeId((thread / threads) as u16)),
             }
@@ -100,16 +100,16 @@ fn sort_by_youth(order: &mut Vec<(u32, u32)>) {
     let mut sorted = vec![(0, 0); order.len()];
     for shift in (0..u32::BITS).step_by(DIGIT as usize) {
         let digit = |youth: u32| (youth >> shift) as usize % (1 << DIGIT);
-        let mut places = [0_usize; 1 << DIGIT];
-        order.iter().for_each(|(youth, _)| places[digit(*youth)] += 1);
+        let mut slots = [0_usize; 1 << DIGIT];
+        order.iter().for_each(|(youth, _)| slots[digit(*youth)] += 1);
         let mut before = 0;
-        for place in &mut places {
-            before += core::mem::replace(place, before);
+        for slot in &mut slots {
+            before += core::mem::replace(slot, before);
         }
         for it in &*order {
-            let place = &mut places[digit(it.0)];
-            sorted[*place] = *it;
-            *place += 1;
+            let slot = &mut slots[digit(it.0)];
+            sorted[*slot] = *it;
+            *slot += 1;
         }
         core::mem::swap(order, &mut sorted);
     }
@@ -126,8 +126,8 @@ fn wait(random: &mut Random, rate: f64) -> f64 {
 }
 
 impl Rates {
-    fn of(load: Micro, nodes: usize, threads: usize, places: u64, room: u64) -> Self {
-        let (all, sharing) = ((threads as u64 * places) as f64, f64::from(load.sharing) / 100.0);
+    fn of(load: Micro, nodes: usize, threads: usize, slots: u64, room: u64) -> Self {
+        let (all, sharing) = ((threads as u64 * slots) as f64, f64::from(load.sharing) / 100.0);
         let mut rates =
             Self { rate: 1.0 / all, reads: f64::from(load.reads) / 100.0, lifetime: f64::INFINITY };
         // How likely a node has so many threads that have a block of the pool.
@@ -142,7 +142,7 @@ impl Rates {
             let of_pool: f64 = (1..=threads)
                 .map(|sharers| likely(sharers) * rates.share_held(sharers as f64, others, lifetime))
                 .sum();
-            places as f64 * of_pool + all * (1.0 - sharing) * within(rates.rate, lifetime)
+            slots as f64 * of_pool + all * (1.0 - sharing) * within(rates.rate, lifetime)
         };
         if held(&rates, 1e15) > room as f64 {
             let (mut low, mut high) = (1.0, 1e15);
@@ -268,12 +268,12 @@ mod tests {
 
     #[test]
     fn the_caches_are_as_full_as_they_can_be() {
-        let (places, room) = (2000, 4000);
-        let rates = Rates::of(Micro { sharing: 20, reads: 100, locality: 0 }, 1, 4, places, room);
+        let (slots, room) = (2000, 4000);
+        let rates = Rates::of(Micro { sharing: 20, reads: 100, locality: 0 }, 1, 4, slots, room);
         let mut random = Random::new(9);
-        let own = (0..places * 4 * 8 / 10).filter(|_| rates.own_block(&mut random).is_some()).count();
+        let own = (0..slots * 4 * 8 / 10).filter(|_| rates.own_block(&mut random).is_some()).count();
         // So many blocks of the pool have no, one, two, ... sharers of four.
-        let sharers = [0.4096, 0.4096, 0.1536, 0.0256, 0.0016].map(|share| (share * places as f64) as usize);
+        let sharers = [0.4096, 0.4096, 0.1536, 0.0256, 0.0016].map(|share| (share * slots as f64) as usize);
         let of_pool: usize = (0..)
             .zip(sharers)
             .map(|(count, blocks)| {

@@ -48,13 +48,13 @@ pub(super) fn run(
         Use::Clean => (FEW, Choice::Any),
         _ => (Load::large(bytes), Choice::InTurn),
     };
-    let place = if work == Use::Local { Where::Local } else { Where::Remote };
+    let location = if work == Use::Local { Where::Local } else { Where::Remote };
     let work = match work {
         Use::Transfer => Work::Transfer,
         Use::Clean => Work::Clean,
         Use::Lookup | Use::Local => Work::Lookup,
     };
-    let load = Load { method, work, place, bytes, objects: count, choice, readers, outstanding, writers };
+    let load = Load { method, work, location, bytes, objects: count, choice, readers, outstanding, writers };
     let mut testbed = Testbed::new(inputs.chip, inputs.software, load, seed);
     testbed.run(operations(sizes.warm_up, bytes, method));
     if !watch.advance(sizes.warm_up) {

@@ -1,6 +1,6 @@
 //! Connections: the switch is told of them before they are used, and one that broke begins anew.
 //!
-//! What must always hold: a thread appends only on a connection of which this incarnation of the switch knows, or is told that it is in doubt.
+//! What must always hold: a thread appends only on a connection of which this incarnation of the switch knows, or is told that the append is indeterminate.
 
 use chain::Outcome;
 use switch::chains::{Connection, End};

@@ -28,13 +28,18 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// For values of this class. Where a switch steers, the metadata server must wait when it is in doubt.
+    /// For values of this class. Where a switch steers, the metadata server must wait when an append is indeterminate.
     pub(super) fn new(bench: &Bench, class: Class, is_steered: bool) -> Self {
         let mut device = Device::new(1);
         let region = Region { base: BASE, len: u64::from(UNITS) * UNIT, access: Access::ALL };
         let region = device.register(region).expect("a first region");
-        let doubt = if is_steered { bench.doubt() } else { Nanos::ZERO };
-        let config = metadata::Config { units: UNITS - 2, rest: bench.rest, patience: bench.patience, doubt };
+        let decide_after = if is_steered { bench.doubt() } else { Nanos::ZERO };
+        let config = metadata::Config {
+            units: UNITS - 2,
+            quarantine: bench.rest,
+            timeout: bench.patience,
+            decide_after,
+        };
         Self {
             device,
             region,

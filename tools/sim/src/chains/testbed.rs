@@ -394,8 +394,8 @@ impl Testbed {
                 Verb::CompareSwap { .. } => Outcome::Swapped(completion.original.expect("an atomic has one")),
             };
             // It finds out that the switch is another one, of which it must make itself known before it appends.
-            let is_doubted = outcome == Outcome::Swapped(Reply::Doubted.to_bits());
-            if is_doubted && thread.incarnation != self.tor.incarnation() {
+            let is_indeterminate = outcome == Outcome::Swapped(Reply::Indeterminate.to_bits());
+            if is_indeterminate && thread.incarnation != self.tor.incarnation() {
                 self.queue.push(self.now + self.bench.control, Event::Known { thread: number });
             }
             let at = self.now + self.bench.hardware.poll + self.bench.step;
@@ -407,7 +407,7 @@ impl Testbed {
         let thread = &mut self.threads[usize::from(number)];
         thread.trips += trips;
         if done == Done::Failed {
-            assert!(self.tor.has_failed(), "nothing was in doubt");
+            assert!(self.tor.has_failed(), "nothing was indeterminate");
             return self.begin_again(number);
         }
         let (ask, floor, trips) = (thread.ask, thread.floor, thread.trips);

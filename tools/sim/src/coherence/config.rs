@@ -1,7 +1,7 @@
 //! What can be set.
 
 use node::allocator::ChunkSize;
-use node::{Backoff, Directory, Peeks, Retransmission, Turn};
+use node::{Backoff, Directory, HoldTime, Peeks, Retransmission};
 use wire::{BlockSize, Nanos, NodeId};
 
 use super::cache::Placement;
@@ -30,10 +30,10 @@ pub struct Config {
     pub switch_entries: usize,
     /// Where entries are kept.
     pub directory: Directory,
-    /// Conflicting requests wait in line at whoever has the lock, and are not refused.
+    /// Conflicting requests wait in a queue at whoever has the lock, and are not refused.
     pub queue: bool,
     /// With `queue`: how long a node keeps a block that it is asked for.
-    pub turn: Turn,
+    pub hold_time: HoldTime,
     /// Which reads that miss are done where the block is.
     pub peeks: Peeks,
     /// How long an epoch of hotness lasts.
@@ -68,7 +68,7 @@ impl Config {
             switch_entries: of_node.switch_entries,
             directory: of_node.directory,
             queue: false,
-            turn: Turn::PUBLISHED_HARDWARE,
+            hold_time: HoldTime::PUBLISHED_HARDWARE,
             peeks: Peeks::NEVER,
             epoch: of_node.epoch,
             hottest: of_node.hottest,
@@ -90,7 +90,7 @@ impl Config {
             directory: self.directory,
             switch_entries: self.switch_entries,
             queue: self.queue,
-            turn: self.turn,
+            hold_time: self.hold_time,
             peeks: self.peeks,
             epoch: self.epoch,
             hottest: self.hottest,

@@ -35,7 +35,7 @@ mod shown;
 mod store;
 
 use node::{Effect, Message, Moment, Node};
-use switch::coherence::{self as program, Resubmit, Switch, line};
+use switch::coherence::{self as program, Resubmit, Switch, wait_queue};
 use wire::packet::HEADER_BYTES;
 use wire::{AllRules, Endpoint, Kind, Nanos, NodeId, Packet, Rules, SlotId};
 
@@ -286,10 +286,10 @@ impl<R: Rules> FlowCc<R> {
     }
 }
 
-/// The slot of a node's requesters that a packet is about. What goes from one in a line to the next names the other's
+/// The slot of a node's requesters that a packet is about. What goes from one in a queue to the next names the other's
 /// event, and in `arg` that of the one before.
 fn slot_of(node: NodeId, packet: &Packet) -> SlotId {
-    let before = line::code_in(packet.arg).map(|code| line::decode(code).0);
+    let before = wait_queue::code_in(packet.arg).map(|code| wait_queue::decode(code).0);
     let to_the_one_before = matches!(packet.kind, Kind::Follow | Kind::HandoverAck);
     match before {
         Some(before) if before.node == node && (to_the_one_before || packet.requester.node != node) => {

@@ -96,7 +96,7 @@ impl<R: Rules> Preload<'_, R> {
         let mut call = Call { now: Nanos::ZERO, actions, charged: Nanos::ZERO, random };
         let new = system.new_epoch(None);
         system.tell_all(&mut call, &new);
-        self.carry();
+        self.deliver();
         assert!(!self.system.is_recovering(), "nothing is lost on the way");
         if self.system.config.check {
             self.system.check_properties();
@@ -110,10 +110,10 @@ impl<R: Rules> Preload<'_, R> {
         let Self { system, actions, random, .. } = self;
         let mut call = Call { now: Nanos::ZERO, actions, charged: Nanos::ZERO, random };
         system.call_node(&mut call, tag.home(), |node, at, store, out| node.on_hot(at, tag, store, out));
-        self.carry();
+        self.deliver();
     }
 
-    /// Starts an operation in a node's machines and carries all messages until none is left.
+    /// Starts an operation in a node's machines and delivers all messages until none is left.
     fn run(
         &mut self,
         on: NodeId,
@@ -123,7 +123,7 @@ impl<R: Rules> Preload<'_, R> {
         let Self { system, actions, random, .. } = self;
         let mut call = Call { now: Nanos::ZERO, actions, charged: Nanos::ZERO, random };
         let started = system.start(&mut call, on, thread, input);
-        self.carry();
+        self.deliver();
         match started {
             Started::Pinned(frame) => Outcome::Pinned(frame),
             Started::Slot(_) => self.system.waits.outcome(thread).expect("nothing is left to wait for"),
@@ -131,7 +131,7 @@ impl<R: Rules> Preload<'_, R> {
         }
     }
 
-    fn carry(&mut self) {
+    fn deliver(&mut self) {
         loop {
             self.in_flight.extend(self.actions.drain(..).filter_map(|action| match action {
                 Action::Send(sim_message) | Action::Resubmit(sim_message) => Some(sim_message),

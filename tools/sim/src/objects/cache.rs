@@ -19,8 +19,8 @@ impl Cache {
     pub(super) fn touch(&mut self, block: u64) -> (bool, Option<u64>) {
         let at = (block % self.sets.len() as u64) as usize;
         let set = &mut self.sets[at];
-        if let Some(place) = set.iter().position(|held| *held == block) {
-            set[..=place].rotate_right(1);
+        if let Some(position) = set.iter().position(|held| *held == block) {
+            set[..=position].rotate_right(1);
             return (true, None);
         }
         let victim = if set.len() == self.ways { set.pop() } else { None };

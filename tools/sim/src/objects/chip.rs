@@ -108,7 +108,7 @@ impl Chip {
     }
 
     /// How long a packet's first flit is in flight.
-    pub(super) fn way(&self, from: Place, to: Place) -> Picos {
+    pub(super) fn way(&self, from: Position, to: Position) -> Picos {
         self.cycles(self.hop * from.hops(to))
     }
 
@@ -125,12 +125,12 @@ impl Chip {
 
 /// Where something is on a chip.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct Position {
     column: i8,
     row: i8,
 }
 
-impl Place {
+impl Position {
     pub(super) const fn tile(number: u8) -> Self {
         Self { column: (number % SIDE) as i8, row: (number / SIDE) as i8 }
     }

@@ -72,7 +72,7 @@ pub struct Load {
     /// What else readers do.
     pub work: Work,
     /// Where objects are.
-    pub place: Where,
+    pub location: Where,
     /// Bytes of data of an object.
     pub bytes: u32,
     /// Objects.

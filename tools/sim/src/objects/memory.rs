@@ -7,7 +7,7 @@
 //! after the answer that carried what is overwritten; whoever asks meanwhile waits.
 
 use super::cache::Cache;
-use super::chip::{BLOCK, CHANNELS, CORES, Chip, EDGES, Place, channel_of};
+use super::chip::{BLOCK, CHANNELS, CORES, Chip, EDGES, Position, channel_of};
 use crate::hardware::{Calendar, Picos};
 
 /// Who asks the memory.
@@ -18,10 +18,10 @@ pub(super) enum Agent {
 }
 
 impl Agent {
-    const fn place(self) -> Place {
+    const fn position(self) -> Position {
         match self {
-            Self::R2p2(number) => Place::edge(number),
-            Self::Core(number) => Place::tile(number),
+            Self::R2p2(number) => Position::edge(number),
+            Self::Core(number) => Position::tile(number),
         }
     }
 
@@ -106,7 +106,7 @@ impl Memory {
     ) -> Result<(Picos, Sample), Busy> {
         self.free(now, block)?;
         let chip = self.chip;
-        let (bank, to) = (Place::bank(block), agent.place());
+        let (bank, to) = (Position::bank(block), agent.position());
         let looked = now.plus(chip.cycles(chip.bank));
         let owner = self.at(block).owner.take();
         let leaves = match owner {
@@ -114,9 +114,9 @@ impl Memory {
                 // The owner sends it on, and has it to read.
                 self.touch(looked, block, told);
                 let there =
-                    looked.plus(chip.way(bank, Place::tile(core))).plus(chip.cycles(chip.first_level));
+                    looked.plus(chip.way(bank, Position::tile(core))).plus(chip.cycles(chip.first_level));
                 self.at(block).busy = there;
-                there.plus(chip.way(Place::tile(core), to))
+                there.plus(chip.way(Position::tile(core), to))
             }
             None => self.present(looked, block, told).plus(chip.way(bank, to)),
         };
@@ -142,11 +142,11 @@ impl Memory {
         told: &mut Vec<Told>,
     ) -> Result<Picos, Busy> {
         self.free(now, block)?;
-        let (chip, bank) = (self.chip, Place::bank(block));
+        let (chip, bank) = (self.chip, Position::bank(block));
         let taken = self.take(now, block, told);
         self.at(block).busy = taken;
         self.at(block).owner = Some(core);
-        Ok(taken.plus(chip.way(bank, Place::tile(core))).plus(chip.flits()))
+        Ok(taken.plus(chip.way(bank, Position::tile(core))).plus(chip.flits()))
     }
 
     /// An R2P2's compare-and-swap is at the directory of its block: when it is done, and how long its answer is in flight. Until
@@ -159,23 +159,25 @@ impl Memory {
         told: &mut Vec<Told>,
     ) -> Result<(Picos, Picos), Busy> {
         self.free(now, block)?;
-        let (chip, bank) = (self.chip, Place::bank(block));
+        let (chip, bank) = (self.chip, Position::bank(block));
         let done = self.take(now, block, told);
         self.at(block).busy = done;
         Ok((
             done,
-            chip.way(bank, Place::edge(r2p2)).plus(chip.cycles(chip.port)).plus(chip.r2p2.picos(chip.header)),
+            chip.way(bank, Position::edge(r2p2))
+                .plus(chip.cycles(chip.port))
+                .plus(chip.r2p2.picos(chip.header)),
         ))
     }
 
     /// Takes a block from all who have it, and from the memory: when it is done.
     fn take(&mut self, now: Picos, block: u64, told: &mut Vec<Told>) -> Picos {
-        let (chip, bank) = (self.chip, Place::bank(block));
+        let (chip, bank) = (self.chip, Position::bank(block));
         let looked = now.plus(chip.cycles(chip.bank));
         let mut taken = match self.at(block).owner.take() {
             Some(core) => {
                 self.touch(looked, block, told);
-                let there = chip.way(bank, Place::tile(core));
+                let there = chip.way(bank, Position::tile(core));
                 looked.plus(there).plus(chip.cycles(chip.first_level)).plus(there)
             }
             None => self.present(looked, block, told),
@@ -188,11 +190,11 @@ impl Memory {
 
     /// All R2P2s that have seen a block are told. When each has said that it knows.
     fn tell(&mut self, now: Picos, block: u64, told: &mut Vec<Told>) -> impl Iterator<Item = Picos> + use<> {
-        let (chip, bank) = (self.chip, Place::bank(block));
+        let (chip, bank) = (self.chip, Position::bank(block));
         let it = self.at(block);
         let (seen, answered) = (core::mem::take(&mut it.seen), core::mem::take(&mut it.answered));
         let of = move |r2p2: u8| {
-            let way = chip.way(bank, Place::edge(r2p2));
+            let way = chip.way(bank, Position::edge(r2p2));
             // The answer that is in flight comes first.
             (now.plus(way).max(answered), way)
         };
@@ -208,7 +210,7 @@ impl Memory {
         }
         let chip = self.chip;
         let number = channel_of(block);
-        let way = chip.way(Place::bank(block), Place::channel(number));
+        let way = chip.way(Position::bank(block), Position::channel(number));
         let span = chip.channel.picos(BLOCK);
         let begins =
             self.channels[usize::from(number)].reserve(looked.plus(way).plus(chip.memory.into()), span);
@@ -228,7 +230,7 @@ impl Memory {
 
     /// How long a request is in flight to a block's directory.
     pub(super) fn way(&self, agent: Agent, block: u64) -> Picos {
-        self.chip.way(agent.place(), Place::bank(block))
+        self.chip.way(agent.position(), Position::bank(block))
     }
 
     /// Whether a core may write a block now.

@@ -3,7 +3,7 @@
 //! What must always hold: an operation is counted when its method says that the object is whole; what the blocks really are of is
 //! looked at besides, and counted if the method was wrong.
 
-use super::chip::{BLOCK, Place};
+use super::chip::{BLOCK, Position};
 use super::event::{Event, Job, Want};
 use super::load::{Choice, Method, Where, Work};
 use super::memory::Sample;
@@ -83,12 +83,12 @@ impl Testbed {
             };
             reader.first = u64::from(reader.object) * u64::from(load.method.blocks(load.bytes));
             reader.since = now;
-            let is_remote = load.place == Where::Remote;
+            let is_remote = load.location == Where::Remote;
             let before = self.software.before(&self.chip, load.method, load.work, is_remote);
             self.tally.framework += before.0;
             ready = now.plus(before);
         }
-        match load.place {
+        match load.location {
             Where::Local => self.begin_loads(slot, ready),
             Where::Remote if load.method == Method::LockAndRead => self.attempt(slot, ready, Phase::Locking),
             Where::Remote => self.attempt(slot, ready, Phase::Reading),
@@ -180,7 +180,7 @@ impl Testbed {
         for index in from..to {
             let block = first + u64::from(index);
             let want = Want::Load { core, index };
-            let way = self.chip.way(Place::tile(core), Place::bank(block));
+            let way = self.chip.way(Position::tile(core), Position::bank(block));
             self.push(at.plus(way), Event::AtBank { block, want });
         }
     }
@@ -199,7 +199,7 @@ impl Testbed {
         let came = reader.blocks.len() as u32 - left;
         match (left, strips) {
             (0, _) => {
-                // What was stripped is a copy in the first-level cache, which is used then; without versions it was used in its place.
+                // What was stripped is a copy in the first-level cache, which is used then; without versions it was used where it lay.
                 let blocks = u64::from(load.bytes).div_ceil(BLOCK);
                 let near = if strips && load.work == Work::Lookup { blocks * software.look } else { 0 };
                 self.tally.torn += u64::from(self.readers[usize::from(slot)].differs());

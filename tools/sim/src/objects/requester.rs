@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use nic::objects::Object;
 
-use super::chip::{EDGES, Place};
+use super::chip::{EDGES, Position};
 use super::event::{Event, Job, Packet, Reply};
 use super::load::Method;
 use super::r2p2::SLOTS;
@@ -64,7 +64,7 @@ impl Testbed {
         let chip = self.chip;
         let core = self.core_of(slot);
         let posted = self.posting[usize::from(core)].take(since, chip.cycles(chip.post));
-        let way = chip.way(Place::tile(core), Place::edge(edge_of(core)));
+        let way = chip.way(Position::tile(core), Position::edge(edge_of(core)));
         self.push(posted.plus(way).plus(chip.rmc(chip.pipeline)), Event::Posted { slot, what });
     }
 
@@ -148,8 +148,8 @@ impl Testbed {
             Reply::Block { index, holds } => {
                 reader.blocks[index as usize] = holds;
                 let left = rcp.take(ready, chip.flits().max(cycle));
-                let bank = Place::bank(u64::from(slot) * 1024 + u64::from(index));
-                left.plus(chip.way(Place::edge(edge), bank)).plus(chip.cycles(chip.bank))
+                let bank = Position::bank(u64::from(slot) * 1024 + u64::from(index));
+                left.plus(chip.way(Position::edge(edge), bank)).plus(chip.cycles(chip.bank))
             }
             Reply::Empty => rcp.take(ready, cycle),
             Reply::Verdict { whole } => {
@@ -167,7 +167,7 @@ impl Testbed {
             if self.load.method.is_sabre() {
                 self.rgps[usize::from(edge)].in_flight[usize::from(reader.r2p2)] -= 1;
             }
-            let at = reader.written.plus(chip.way(Place::edge(edge), Place::tile(core)));
+            let at = reader.written.plus(chip.way(Position::edge(edge), Position::tile(core)));
             self.push(at.plus(chip.cycles(chip.poll)), Event::Completed { slot });
         }
     }

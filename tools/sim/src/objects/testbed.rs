@@ -58,7 +58,7 @@ impl Testbed {
         assert!(load.outstanding > 0 && load.bytes > 0, "nothing is read: {load:?}");
         assert!(load.objects >= u32::from(load.writers).max(1), "a writer has objects of its own: {load:?}");
         assert!(
-            load.place == Where::Remote || load.writers == 0 && load.outstanding == 1,
+            load.location == Where::Remote || load.writers == 0 && load.outstanding == 1,
             "a core's own: {load:?}"
         );
         let blocks = load.method.blocks(load.bytes);

@@ -97,29 +97,29 @@ impl<T> Rows<T> {
     fn put_full(&mut self, slot: &mut Slot<T>) {
         let empty = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(ROW));
         let full = Full { row: core::mem::replace(&mut slot.last, empty), next: NONE };
-        let place = if self.free == NONE {
+        let index = if self.free == NONE {
             self.full.push(full);
             u32::try_from(self.full.len() - 1).expect("fewer than 2^32 rows")
         } else {
-            let place = self.free;
-            let entry = &mut self.full[place as usize];
+            let index = self.free;
+            let entry = &mut self.full[index as usize];
             self.free = entry.next;
             *entry = full;
-            place
+            index
         };
         if slot.first_full == NONE {
-            slot.first_full = place;
+            slot.first_full = index;
         } else {
-            self.full[slot.last_full as usize].next = place;
+            self.full[slot.last_full as usize].next = index;
         }
-        slot.last_full = place;
+        slot.last_full = index;
     }
 
     fn take_full(&mut self, slot: &mut Slot<T>) -> Vec<T> {
-        let place = slot.first_full;
-        let entry = &mut self.full[place as usize];
+        let index = slot.first_full;
+        let entry = &mut self.full[index as usize];
         slot.first_full = core::mem::replace(&mut entry.next, self.free);
-        self.free = place;
+        self.free = index;
         core::mem::take(&mut entry.row)
     }
 

@@ -5,7 +5,7 @@ use sim::objects::{Chip, Choice, Load, Method, Report, Software, Testbed, Where,
 const ALONE: Load = Load {
     method: Method::Read,
     work: Work::Transfer,
-    place: Where::Remote,
+    location: Where::Remote,
     bytes: 64,
     objects: Load::large(64),
     choice: Choice::InTurn,
@@ -133,7 +133,7 @@ fn one_seed_is_one_run() {
 
 #[test]
 fn a_reader_of_its_own_memory_is_bounded_by_the_channels() {
-    let load = Load { place: Where::Local, bytes: 8192, objects: Load::large(8192), readers: 15, ..ALONE };
+    let load = Load { location: Where::Local, bytes: 8192, objects: Load::large(8192), readers: 15, ..ALONE };
     let rate = run(load, 1, 2_000).mops() * 8192.0 / 1e3;
     assert!(rate < 102.4, "{rate} GB/s");
 }

@@ -1,5 +1,5 @@
 //! Random runs of clients and a metadata server: histories are linearizable, and memory comes back, although connections break,
-//! notices are lost, and clients sleep for longer than slots rest, and die. With several copies, memories die, too. Each rule is left out
+//! notices are lost, and clients sleep for longer than slots stay in quarantine, and die. With several copies, memories die, too. Each rule is left out
 //! once, and something notices.
 //! `RACKMEM_SEED=N` repeats a run, `RACKMEM_RUNS=N` makes so many of each kind.
 

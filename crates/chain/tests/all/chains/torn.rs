@@ -8,7 +8,7 @@ use chain::{Outcome, Verb};
 use wire::chains::{EntryHead, Location};
 use wire::{Nanos, Rules};
 
-const REST: Nanos = Nanos(400);
+const QUARANTINE: Nanos = Nanos(400);
 const KEY: u64 = 7;
 
 /// Memory of two slots, the metadata server, and a client that does everything at once.
@@ -83,7 +83,8 @@ impl<R: Rules> Two<R> {
 /// A client reads the head of the tail. Then another one appends, waits, and appends once more. Then the first one has the value
 /// behind that head, too: does it take both for one entry?
 pub(crate) fn is_torn<R: Rules>(rules: R, wait: Nanos) -> bool {
-    let config = metadata::Config { units: 2, rest: REST, patience: Nanos(100), doubt: Nanos::ZERO };
+    let config =
+        metadata::Config { units: 2, quarantine: QUARANTINE, timeout: Nanos(100), decide_after: Nanos::ZERO };
     let mut two = Two::<R> {
         now: Nanos(1),
         memory: BTreeMap::new(),
@@ -121,4 +122,4 @@ fn an_entry_is_never_read_over_two_uses_of_its_slot() {
 }
 
 /// The waits at which a mutant is caught.
-pub(crate) const WAITS: [Nanos; 2] = [Nanos(0), Nanos(REST.0 + 1)];
+pub(crate) const WAITS: [Nanos; 2] = [Nanos(0), Nanos(QUARANTINE.0 + 1)];

@@ -13,13 +13,13 @@ use wire::{Nanos, Rules};
 use crate::chains::memories::{Flight, Memories};
 use random::Dice;
 
-/// How long slots rest; cursors count for less.
-pub(crate) const REST: u64 = 400;
+/// How long slots stay in quarantine; cursors count for less.
+pub(crate) const QUARANTINE: u64 = 400;
 const LEASE: u64 = 300;
 const KEYS: u64 = 3;
 /// Operations that a client has in flight.
 const AT_A_TIME: usize = 2;
-/// Enough for a few versions of each key, and for what rests.
+/// Enough for a few versions of each key, and for what is in quarantine.
 pub(crate) const UNITS: u32 = 600;
 
 struct Running {
@@ -30,7 +30,7 @@ struct Running {
     value: u64,
 }
 
-pub(crate) struct ClientPlace<R: Rules> {
+pub(crate) struct Worker<R: Rules> {
     id: ClientId,
     machine: Client<R>,
     /// For each memory.
@@ -55,7 +55,7 @@ pub(crate) struct World<R: Rules> {
     keys: u64,
     copies: u8,
     memories: Memories,
-    clients: Vec<ClientPlace<R>>,
+    clients: Vec<Worker<R>>,
     pub(crate) metadata: Metadata<R>,
     walks: VecDeque<(u64, Replica, Verb)>,
     /// Numbers of calls, and who made them.
@@ -75,8 +75,12 @@ pub(crate) struct World<R: Rules> {
 impl<R: Rules> World<R> {
     /// A store with so many copies of each slot, in so many memories.
     pub(crate) fn new(rules: R, seed: u64, clients: usize, copies: u8, memories: usize) -> Self {
-        let config =
-            metadata::Config { units: UNITS, rest: Nanos(REST), patience: Nanos(100), doubt: Nanos::ZERO };
+        let config = metadata::Config {
+            units: UNITS,
+            quarantine: Nanos(QUARANTINE),
+            timeout: Nanos(100),
+            decide_after: Nanos::ZERO,
+        };
         let mut world = Self {
             rules,
             now: 1,
@@ -106,11 +110,11 @@ impl<R: Rules> World<R> {
         self.next
     }
 
-    fn client(&mut self) -> ClientPlace<R> {
+    fn client(&mut self) -> Worker<R> {
         let cursors = 1 + self.random.below(3) as usize;
         let slots = 1 + self.random.below(3) as u32;
         let config = client::Config { lease: Nanos(LEASE), slots, cursors };
-        ClientPlace {
+        Worker {
             id: ClientId(self.number()),
             machine: Client::with_rules(self.rules, config).with_copies(self.copies),
             to_memory: vec![VecDeque::new(); self.memories.len()],
@@ -142,8 +146,8 @@ impl<R: Rules> World<R> {
     }
 
     fn begin(&mut self, at: usize) {
-        let place = &self.clients[at];
-        if self.is_ending || place.running.len() >= AT_A_TIME || place.asleep > self.now {
+        let worker = &self.clients[at];
+        if self.is_ending || worker.running.len() >= AT_A_TIME || worker.asleep > self.now {
             return;
         }
         let (op, key) = (OpId(self.number()), self.random.below(self.keys));
@@ -157,30 +161,30 @@ impl<R: Rules> World<R> {
             _ => (Request::Get, Op::Read { value: None }),
         };
         let running = Running { key, op: what, invoke: self.now, value: op.0 };
-        let place = &mut self.clients[at];
-        place.running.insert(op, running);
+        let worker = &mut self.clients[at];
+        worker.running.insert(op, running);
         let mut effects = Vec::new();
-        place.machine.begin(Nanos(self.now), op, key, request, &mut effects);
+        worker.machine.begin(Nanos(self.now), op, key, request, &mut effects);
         self.apply(at, effects);
     }
 
     fn apply(&mut self, at: usize, effects: Vec<client::Effect>) {
         for effect in effects {
-            let place = &mut self.clients[at];
+            let worker = &mut self.clients[at];
             match effect {
                 client::Effect::Verb(op, replica, verb) => {
-                    let value = place.running[&op].value;
+                    let value = worker.running[&op].value;
                     let to = self.memories.of(&verb, replica);
                     if self.memories.is_dead(to) {
-                        place.outcomes.push_back((to, op, Outcome::Dead, 0));
+                        worker.outcomes.push_back((to, op, Outcome::Dead, 0));
                     } else {
-                        place.to_memory[to].push_back(Flight { op, verb, value, half: None });
+                        worker.to_memory[to].push_back(Flight { op, verb, value, half: None });
                     }
                 }
                 client::Effect::Call(op, call) => {
                     self.settled += u64::from(matches!(call, Call::Settle { .. }));
                     self.finished += u64::from(matches!(call, Call::Finish { .. }));
-                    place.calls.push_back((op, call));
+                    worker.calls.push_back((op, call));
                 }
                 client::Effect::Notice(notice) => {
                     if !self.random.per_mille(200) {
@@ -193,8 +197,8 @@ impl<R: Rules> World<R> {
     }
 
     fn done(&mut self, at: usize, op: OpId, done: Done, trips: u32) {
-        let place = &mut self.clients[at];
-        let running = place.running.remove(&op).expect("it was begun");
+        let worker = &mut self.clients[at];
+        let running = worker.running.remove(&op).expect("it was begun");
         self.trips += u64::from(trips);
         let what = match (running.op, done) {
             (Op::Read { .. }, Done::Value(_)) => Op::Read { value: Some(running.value) },
@@ -209,7 +213,7 @@ impl<R: Rules> World<R> {
             (_, Done::Failed) => return,
             (what, done) => panic!("{what:?} ended with {done:?}"),
         };
-        let (client, key) = (place.id.0 * 1000 + op.0, running.key);
+        let (client, key) = (worker.id.0 * 1000 + op.0, running.key);
         let (invoke, ret) = (Nanos(running.invoke), Some(Nanos(self.now)));
         self.history.push(Operation { client, key, op: what, invoke, ret });
     }
@@ -217,32 +221,32 @@ impl<R: Rules> World<R> {
     /// A memory's NIC executes the next half of what a client has asked.
     fn execute(&mut self, at: usize) {
         let of = self.random.below(self.memories.len() as u64) as usize;
-        let place = &mut self.clients[at];
-        if place.stalled[of] > self.now {
+        let worker = &mut self.clients[at];
+        if worker.stalled[of] > self.now {
             return;
         }
-        let Some(flight) = place.to_memory[of].front_mut() else { return };
+        let Some(flight) = worker.to_memory[of].front_mut() else { return };
         let op = flight.op;
         if let Some((outcome, value)) = self.memories.execute(of, flight) {
-            place.to_memory[of].pop_front();
-            place.outcomes.push_back((of, op, outcome, value));
+            worker.to_memory[of].pop_front();
+            worker.outcomes.push_back((of, op, outcome, value));
         }
     }
 
     fn deliver(&mut self, at: usize) {
         let now = self.now;
-        let place = &mut self.clients[at];
-        if place.asleep > now {
+        let worker = &mut self.clients[at];
+        if worker.asleep > now {
             return;
         }
-        let Some((_, op, outcome, value)) = place.outcomes.pop_front() else { return };
-        let running = place.running.get_mut(&op).expect("it is in flight");
+        let Some((_, op, outcome, value)) = worker.outcomes.pop_front() else { return };
+        let running = worker.running.get_mut(&op).expect("it is in flight");
         // A put keeps its own, although it may read its way to the tail.
         if matches!((outcome, running.op), (Outcome::Read(_), Op::Read { .. })) {
             running.value = value;
         }
         let mut effects = Vec::new();
-        place.machine.on_outcome(Nanos(now), op, outcome, &mut effects);
+        worker.machine.on_outcome(Nanos(now), op, outcome, &mut effects);
         self.apply(at, effects);
     }
 
@@ -257,19 +261,19 @@ impl<R: Rules> World<R> {
 
     fn answer(&mut self, at: usize) {
         let now = self.now;
-        let place = &mut self.clients[at];
-        if place.asleep > now {
+        let worker = &mut self.clients[at];
+        if worker.asleep > now {
             return;
         }
-        let Some((op, answer)) = place.answers.pop_front() else { return };
+        let Some((op, answer)) = worker.answers.pop_front() else { return };
         let mut effects = Vec::new();
-        place.machine.on_answer(Nanos(now), op, answer, &mut effects);
+        worker.machine.on_answer(Nanos(now), op, answer, &mut effects);
         self.apply(at, effects);
     }
 
     fn notice(&mut self, at: usize) {
-        let place = &mut self.clients[at];
-        let (id, Some(notice)) = (place.id, place.notices.pop_front()) else { return };
+        let worker = &mut self.clients[at];
+        let (id, Some(notice)) = (worker.id, worker.notices.pop_front()) else { return };
         let mut effects = Vec::new();
         self.metadata.on_notice(Nanos(self.now), id, notice, &mut effects);
         self.apply_metadata(effects);
@@ -304,8 +308,8 @@ impl<R: Rules> World<R> {
                 metadata::Effect::Answer(id, answer) => {
                     let op = self.asked.remove(&id).expect("it was asked");
                     // Whoever asked may be dead.
-                    if let Some(place) = self.clients.iter_mut().find(|place| place.id == id.client) {
-                        place.answers.push_back((op, Some(answer)));
+                    if let Some(worker) = self.clients.iter_mut().find(|worker| worker.id == id.client) {
+                        worker.answers.push_back((op, Some(answer)));
                     }
                 }
             }
@@ -319,10 +323,10 @@ impl<R: Rules> World<R> {
                 let of = self.random.below(self.memories.len() as u64) as usize;
                 self.lose(at, of, Outcome::Unknown);
             }
-            4 => self.clients[at].asleep = self.now + self.random.below(3 * REST),
+            4 => self.clients[at].asleep = self.now + self.random.below(3 * QUARANTINE),
             5..=7 => {
                 let of = self.random.below(self.memories.len() as u64) as usize;
-                self.clients[at].stalled[of] = self.now + self.random.below(2 * REST);
+                self.clients[at].stalled[of] = self.now + self.random.below(2 * QUARANTINE);
             }
             9 if self.random.below(8) == 0 => self.memory_dies(),
             8 => self.die(at),
@@ -332,10 +336,10 @@ impl<R: Rules> World<R> {
 
     /// What a client has asked of a memory ends like that, and what it has not heard yet, too.
     fn lose(&mut self, at: usize, of: usize, outcome: Outcome) {
-        let place = &mut self.clients[at];
-        place.outcomes.iter_mut().filter(|told| told.0 == of).for_each(|told| told.2 = outcome);
-        let lost = place.to_memory[of].drain(..);
-        place.outcomes.extend(lost.map(|flight| (of, flight.op, outcome, 0)));
+        let worker = &mut self.clients[at];
+        worker.outcomes.iter_mut().filter(|told| told.0 == of).for_each(|told| told.2 = outcome);
+        let lost = worker.to_memory[of].drain(..);
+        worker.outcomes.extend(lost.map(|flight| (of, flight.op, outcome, 0)));
     }
 
     /// A memory dies, if one copy of everything is left then.
@@ -350,9 +354,9 @@ impl<R: Rules> World<R> {
                 self.lose(at, of, Outcome::Dead);
             } else {
                 // What it has answered arrives.
-                let place = &mut self.clients[at];
-                let lost = place.to_memory[of].drain(..);
-                place.outcomes.extend(lost.map(|flight| (of, flight.op, Outcome::Dead, 0)));
+                let worker = &mut self.clients[at];
+                let lost = worker.to_memory[of].drain(..);
+                worker.outcomes.extend(lost.map(|flight| (of, flight.op, Outcome::Dead, 0)));
             }
         }
     }
@@ -379,7 +383,7 @@ impl<R: Rules> World<R> {
 
     /// True if nobody waits for anything.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.walks.is_empty() && self.clients.iter().all(|place| place.running.is_empty())
+        self.walks.is_empty() && self.clients.iter().all(|worker| worker.running.is_empty())
     }
 
     /// All clients die, and what they have comes back: how many units are neither free nor a chain's tail then.
@@ -388,7 +392,7 @@ impl<R: Rules> World<R> {
             self.die(at);
         }
         for _ in 0..2 {
-            self.now += 2 * REST;
+            self.now += 2 * QUARANTINE;
             for _ in 0..10_000 {
                 self.walk();
             }

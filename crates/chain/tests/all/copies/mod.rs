@@ -65,7 +65,7 @@ fn caught<R: Rules>(rules: R) -> Option<(&'static str, String)> {
 #[test]
 fn rules_of_copies_are_missed_at_once() {
     let mut found = Vec::new();
-    // The others are not about copies, or take a slot's rest.
+    // The others are not about copies, or take a slot's quarantine.
     for row in ROWS.iter().filter(|row| row.orders) {
         if let Some((scenario, why)) = caught(Without(row.rule)) {
             let why: String = why.lines().next().unwrap_or_default().chars().take(150).collect();

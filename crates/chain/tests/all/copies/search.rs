@@ -18,8 +18,8 @@ use wire::chains::{EntryHead, Location, Word};
 use wire::{Nanos, Rules};
 
 const KEY: u64 = 5;
-/// How long slots rest.
-pub(crate) const REST: Nanos = Nanos(2000);
+/// How long slots stay in quarantine.
+pub(crate) const QUARANTINE: Nanos = Nanos(2000);
 
 /// What clients do, and what may befall them.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +80,7 @@ struct Running {
 }
 
 #[derive(Clone, Debug)]
-struct Place<R: Rules> {
+struct Worker<R: Rules> {
     machine: Client<R>,
     /// What is left to do.
     next: usize,
@@ -97,7 +97,7 @@ pub(crate) struct State<R: Rules> {
     /// What all clocks show: in a search nothing takes time.
     pub(crate) now: Nanos,
     memories: Vec<Memory>,
-    places: Vec<Place<R>>,
+    workers: Vec<Worker<R>>,
     metadata: Metadata<R>,
     walks: VecDeque<(u64, Replica, Verb)>,
     history: Vec<Operation<u64>>,
@@ -126,8 +126,13 @@ impl<R: Rules> State<R> {
     /// One version is there, and all clients know it and have slots.
     pub(crate) fn new(rules: R, scenario: &Scenario) -> Self {
         let config = client::Config { lease: Nanos(1000), slots: 4, cursors: 4 };
-        let units = metadata::Config { units: 64, rest: REST, patience: Nanos(1), doubt: Nanos::ZERO };
-        let place = |_: &&[Request]| Place {
+        let units = metadata::Config {
+            units: 64,
+            quarantine: QUARANTINE,
+            timeout: Nanos(1),
+            decide_after: Nanos::ZERO,
+        };
+        let worker = |_: &&[Request]| Worker {
             machine: Client::with_rules(rules, config).with_copies(scenario.copies),
             next: 0,
             running: None,
@@ -139,17 +144,17 @@ impl<R: Rules> State<R> {
             rules,
             now: Nanos(1),
             memories: vec![Memory::default(); scenario.copies.into()],
-            places: scenario.scripts.iter().map(place).collect(),
+            workers: scenario.scripts.iter().map(worker).collect(),
             metadata: Metadata::with_rules(rules, units).with_copies(scenario.copies),
             walks: VecDeque::new(),
             history: Vec::new(),
             clock: 0,
             left: [0; 4],
         };
-        for at in 0..state.places.len() {
+        for at in 0..state.workers.len() {
             state.alone(at, Request::Put(8));
         }
-        for at in 0..state.places.len() {
+        for at in 0..state.workers.len() {
             state.alone(at, Request::Get);
         }
         state.left = [scenario.deaths, scenario.breaks, scenario.clients_die, scenario.walks];
@@ -164,11 +169,11 @@ impl<R: Rules> State<R> {
 
     /// What a client has begun comes to its end, while nobody else does anything.
     pub(crate) fn finish(&mut self, at: usize) {
-        while self.places[at].running.is_some() {
-            let busy = (0..self.memories.len()).find(|of| !self.places[at].verbs[*of].is_empty());
+        while self.workers[at].running.is_some() {
+            let busy = (0..self.memories.len()).find(|of| !self.workers[at].verbs[*of].is_empty());
             match busy {
                 Some(of) => self.execute(at, of),
-                None if self.places[at].call.is_some() => self.ask(at),
+                None if self.workers[at].call.is_some() => self.ask(at),
                 None => self.walk(),
             }
         }
@@ -186,7 +191,7 @@ impl<R: Rules> State<R> {
 
     /// What a client has on its way to a memory, and comes there next.
     pub(crate) fn in_flight(&self, at: usize, of: usize) -> Option<Verb> {
-        self.places[at].verbs[of].front().copied()
+        self.workers[at].verbs[of].front().copied()
     }
 
     /// An entry's word in a memory.
@@ -213,9 +218,9 @@ impl<R: Rules> State<R> {
         self.clock += 1;
         self.history.push(Operation { client: number, key: KEY, op, invoke: Nanos(self.clock), ret: None });
         let running = Running { request, value: number, at: self.history.len() - 1 };
-        self.places[at].running = Some(running);
+        self.workers[at].running = Some(running);
         let mut out = Vec::new();
-        self.places[at].machine.begin(self.now, OpId(0), KEY, request, &mut out);
+        self.workers[at].machine.begin(self.now, OpId(0), KEY, request, &mut out);
         self.apply(at, out);
     }
 
@@ -226,9 +231,9 @@ impl<R: Rules> State<R> {
                     self.outcome(at, (Outcome::Dead, 0));
                 }
                 client::Effect::Verb(_, Replica(of), verb) => {
-                    self.places[at].verbs[usize::from(of)].push_back(verb);
+                    self.workers[at].verbs[usize::from(of)].push_back(verb);
                 }
-                client::Effect::Call(_, call) => self.places[at].call = Some(call),
+                client::Effect::Call(_, call) => self.workers[at].call = Some(call),
                 // All of them are lost: the metadata server walks.
                 client::Effect::Notice(_) => {}
                 client::Effect::Done { done, .. } => self.done(at, done),
@@ -237,7 +242,7 @@ impl<R: Rules> State<R> {
     }
 
     fn done(&mut self, at: usize, done: Done) {
-        let running = self.places[at].running.take().expect("it was begun");
+        let running = self.workers[at].running.take().expect("it was begun");
         self.clock += 1;
         let ended = &mut self.history[running.at];
         ended.ret = Some(Nanos(self.clock));
@@ -255,21 +260,21 @@ impl<R: Rules> State<R> {
     }
 
     fn outcome(&mut self, at: usize, (outcome, value): (Outcome, u64)) {
-        let place = &mut self.places[at];
-        let running = place.running.as_mut().expect("it is in flight");
+        let worker = &mut self.workers[at];
+        let running = worker.running.as_mut().expect("it is in flight");
         if matches!((outcome, running.request), (Outcome::Read(_), Request::Get)) {
             running.value = value;
         }
         let mut out = Vec::new();
-        place.machine.on_outcome(self.now, OpId(0), outcome, &mut out);
+        worker.machine.on_outcome(self.now, OpId(0), outcome, &mut out);
         self.apply(at, out);
     }
 
     /// The next verb on its way from a client to a memory; without an answer.
     fn execute_one(&mut self, at: usize, of: usize) -> (Outcome, u64) {
-        let place = &mut self.places[at];
-        let verb = place.verbs[of].pop_front().expect("it was looked at");
-        self.memories[of].execute(verb, place.running.as_ref().expect("it is in flight").value)
+        let worker = &mut self.workers[at];
+        let verb = worker.verbs[of].pop_front().expect("it was looked at");
+        self.memories[of].execute(verb, worker.running.as_ref().expect("it is in flight").value)
     }
 
     pub(crate) fn execute(&mut self, at: usize, of: usize) {
@@ -278,7 +283,7 @@ impl<R: Rules> State<R> {
     }
 
     fn ask(&mut self, at: usize) {
-        let call = self.places[at].call.take().expect("it was looked at");
+        let call = self.workers[at].call.take().expect("it was looked at");
         let id = CallId { client: ClientId(at as u64), number: 0 };
         let mut out = Vec::new();
         self.metadata.on_call(self.now, id, call, &mut out);
@@ -291,9 +296,9 @@ impl<R: Rules> State<R> {
                 metadata::Effect::Verb(key, replica, verb) => self.walks.push_back((key, replica, verb)),
                 metadata::Effect::Answer(id, answer) => {
                     let at = id.client.0 as usize;
-                    if !self.places[at].is_dead {
+                    if !self.workers[at].is_dead {
                         let mut out = Vec::new();
-                        self.places[at].machine.on_answer(self.now, OpId(0), Some(answer), &mut out);
+                        self.workers[at].machine.on_answer(self.now, OpId(0), Some(answer), &mut out);
                         self.apply(at, out);
                     }
                 }
@@ -312,31 +317,31 @@ impl<R: Rules> State<R> {
 
     /// So many verbs of a client are executed at a memory, and it is told of all that are on their way there how they ended.
     fn lose(&mut self, at: usize, of: usize, executed: usize, outcome: Outcome) {
-        let all = self.places[at].verbs[of].len();
+        let all = self.workers[at].verbs[of].len();
         for _ in 0..executed {
             self.execute_one(at, of);
         }
-        self.places[at].verbs[of].clear();
+        self.workers[at].verbs[of].clear();
         (0..all).for_each(|_| self.outcome(at, (outcome, 0)));
     }
 
     fn events(&self, scenario: &Scenario) -> Vec<Event> {
         let mut events = Vec::new();
         let [deaths, breaks, clients_die, walks] = self.left;
-        for (at, place) in self.places.iter().enumerate().filter(|(_, place)| !place.is_dead) {
-            if place.running.is_none() && place.next < scenario.scripts[at].len() {
+        for (at, worker) in self.workers.iter().enumerate().filter(|(_, worker)| !worker.is_dead) {
+            if worker.running.is_none() && worker.next < scenario.scripts[at].len() {
                 events.push(Event::Begin(at));
             }
-            if place.call.is_some() {
+            if worker.call.is_some() {
                 events.push(Event::Ask(at));
             }
-            for (of, verbs) in place.verbs.iter().enumerate().filter(|(_, verbs)| !verbs.is_empty()) {
+            for (of, verbs) in worker.verbs.iter().enumerate().filter(|(_, verbs)| !verbs.is_empty()) {
                 events.push(Event::Execute(at, of));
                 if breaks > 0 {
                     events.extend((0..=verbs.len()).map(|executed| Event::Break(at, of, executed)));
                 }
             }
-            if clients_die > 0 && place.running.is_some() {
+            if clients_die > 0 && worker.running.is_some() {
                 events.extend((0..1 << self.memories.len()).map(|bits| Event::ClientDies(at, bits)));
             }
         }
@@ -348,7 +353,7 @@ impl<R: Rules> State<R> {
         }
         if deaths > 0 {
             for of in (0..self.memories.len()).filter(|of| !self.memories[*of].is_dead) {
-                events.extend((0..1 << self.places.len()).map(|bits| Event::Die(of, bits)));
+                events.extend((0..1 << self.workers.len()).map(|bits| Event::Die(of, bits)));
             }
         }
         events
@@ -357,8 +362,8 @@ impl<R: Rules> State<R> {
     pub(crate) fn happen(&mut self, event: Event, scenario: &Scenario) {
         match event {
             Event::Begin(at) => {
-                let request = scenario.scripts[at][self.places[at].next];
-                self.places[at].next += 1;
+                let request = scenario.scripts[at][self.workers[at].next];
+                self.workers[at].next += 1;
                 self.begin(at, request);
             }
             Event::Execute(at, of) => self.execute(at, of),
@@ -377,26 +382,26 @@ impl<R: Rules> State<R> {
             Event::Die(of, bits) => {
                 self.left[0] -= 1;
                 // Executed by whom it may be, before anybody hears of it.
-                for at in (0..self.places.len()).filter(|at| bits >> at & 1 == 1) {
-                    let all = self.places[at].verbs[of].clone();
-                    let value = self.places[at].running.as_ref().map_or(0, |running| running.value);
+                for at in (0..self.workers.len()).filter(|at| bits >> at & 1 == 1) {
+                    let all = self.workers[at].verbs[of].clone();
+                    let value = self.workers[at].running.as_ref().map_or(0, |running| running.value);
                     for verb in all {
                         self.memories[of].execute(verb, value);
                     }
                 }
                 self.memories[of].is_dead = true;
-                (0..self.places.len()).for_each(|at| self.lose(at, of, 0, Outcome::Dead));
+                (0..self.workers.len()).for_each(|at| self.lose(at, of, 0, Outcome::Dead));
             }
             Event::ClientDies(at, bits) => {
                 self.left[2] -= 1;
                 for of in (0..self.memories.len()).filter(|of| bits >> of & 1 == 1) {
-                    while !self.places[at].verbs[of].is_empty() {
+                    while !self.workers[at].verbs[of].is_empty() {
                         self.execute_one(at, of);
                     }
                 }
-                let place = &mut self.places[at];
-                place.verbs.iter_mut().for_each(VecDeque::clear);
-                (place.call, place.running, place.is_dead) = (None, None, true);
+                let worker = &mut self.workers[at];
+                worker.verbs.iter_mut().for_each(VecDeque::clear);
+                (worker.call, worker.running, worker.is_dead) = (None, None, true);
                 let mut out = Vec::new();
                 self.metadata.on_death(self.now, ClientId(at as u64), &mut out);
                 self.apply_metadata(out);
@@ -411,7 +416,7 @@ impl<R: Rules> State<R> {
         let next = next.filter(|_| dead + 1 < self.memories.len()).map(Some).chain([None]);
         for dies in next {
             let mut last = self.clone();
-            last.places.push(Place {
+            last.workers.push(Worker {
                 machine: Client::with_rules(
                     self.rules,
                     client::Config { lease: Nanos(1000), slots: 1, cursors: 1 },
@@ -423,7 +428,7 @@ impl<R: Rules> State<R> {
                 call: None,
                 is_dead: false,
             });
-            let at = last.places.len() - 1;
+            let at = last.workers.len() - 1;
             last.alone(at, Request::Get);
             if let Some(of) = dies {
                 last.memories[of].is_dead = true;
@@ -470,7 +475,7 @@ pub(crate) fn explore<R: Rules>(rules: R, scenario: &Scenario) -> Result<Ends, S
             matches!(event, Event::Begin(_) | Event::Execute(..) | Event::Ask(_) | Event::Walk)
         };
         if !events.iter().any(goes_on) {
-            let waits = state.places.iter().any(|place| !place.is_dead && place.running.is_some());
+            let waits = state.workers.iter().any(|worker| !worker.is_dead && worker.running.is_some());
             if waits {
                 return Err(format!("somebody waits for ever after {way:?}"));
             }

@@ -1,4 +1,4 @@
-//! Runs on copies that take luck, or a slot's rest, step by step: each is for a rule, and true means that it went wrong.
+//! Runs on copies that take luck, or a slot's quarantine, step by step: each is for a rule, and true means that it went wrong.
 //!
 //! What must always hold: with all rules each goes well, and without its rule it goes wrong.
 
@@ -7,7 +7,7 @@ use chain::client::Request::{Get, Put};
 use wire::chains::Next;
 use wire::{AllRules, Rule, Rules, Without};
 
-use crate::copies::search::{Event, REST, Scenario, State};
+use crate::copies::search::{Event, QUARANTINE, Scenario, State};
 
 /// Two clients that know a chain of two entries in two copies; what befalls them is told below.
 const TWO: Scenario =
@@ -37,19 +37,19 @@ fn last_copy<R: Rules>(rules: R) -> bool {
 }
 
 /// A put's link to the second copy is held up. The metadata server walks by and brings it there, others append behind it, what it went behind
-/// rests and is used anew. Then the link arrives, and finds another use of that slot: is the entry appended once more?
+/// is quarantined and is used anew. Then the link arrives, and finds another use of that slot: is the entry appended once more?
 fn late_link<R: Rules>(rules: R) -> bool {
     let (mut state, link) = half_linked(rules);
     let Verb::CompareSwap { at: behind, expected, new } = link else { panic!("{link:?}") };
     let Next::Entry(entry, version) = new.next else { panic!("{link:?} puts it behind another one") };
     state.scan();
     assert_eq!(state.word(1, behind), new, "it is in both copies");
-    state.now += REST;
+    state.now += QUARANTINE;
     let mut puts = 0;
     while state.word(1, behind).entry == expected.entry {
         state.alone(1, Put(8));
         puts += 1;
-        assert!(puts < 20, "slots that have rested are used anew");
+        assert!(puts < 20, "slots that have been in quarantine are used anew");
     }
     assert_ne!(state.word(1, entry).next, Next::Tail, "something follows by now");
     state.execute(0, 1);

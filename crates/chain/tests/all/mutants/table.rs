@@ -68,13 +68,13 @@ macro_rules! rows {
 
 rows! {
     CursorsExpire, "torn", No, false, "a reader that was held up takes the head of one entry and the value of the next one in its slot";
-    DoubtsAreSettled, "", Native, false, "an entry that was appended after all is written again, in the middle of a chain";
-    SlotsRest, "torn", No, false, "a slot is used anew while somebody reads it";
+    IndeterminateAppendsAreSettled, "", Native, false, "an entry that was appended after all is written again, in the middle of a chain";
+    SlotsAreQuarantined, "torn", No, false, "a slot is used anew while somebody reads it";
     UsesBeginWithOne, "", Steered, false, "an append behind an entry whose WRITE is still in flight goes to memory that nobody has written to, and is overwritten";
     ChainsAreClosed, "", Native, false, "somebody appends to a chain that the metadata server has forgotten";
     TheDeadAreSwept, "", Native, false, "what a dead client was given is lost";
     RefusedAreRenewed, "", Steered, false, "an entry is appended that others stand behind, who were refused";
-    DoubtsWait, "doubt", No, false, "a slot is used anew, and comes into a chain with the entry that it stands behind";
+    IndeterminateAppendsWait, "indeterminate", No, false, "a slot is used anew, and comes into a chain with the entry that it stands behind";
     AllCopiesAreWritten, "", Native, true, "an entry is in a chain whose second copy was never written";
     AllCopiesAreLinked, "", Native, true, "a put has ended that is only in the copy that dies";
     CopiesHaveAnOrder, "", Native, true, "what the metadata server brings to the other copies is another entry than a put has brought there";

@@ -2,7 +2,7 @@
 //! back, whatever the ways lose, duplicate and reorder, and whenever the switch forgets, restarts, or lets keys go. Each rule is left
 //! out once, and something notices. `RACKMEM_SEED=N` repeats a run.
 
-mod doubt;
+mod indeterminate;
 mod leases;
 mod nic;
 #[path = "../../../../switch/tests/all/chains/table.rs"]
@@ -35,7 +35,7 @@ struct Sum {
     repeated: u64,
     appended: u64,
     refused: u64,
-    doubted: u64,
+    indeterminate: u64,
     waited: u64,
     bound: u64,
     written: u64,
@@ -114,7 +114,7 @@ fn run_with<R: Rules>(rules: R, seed: u64, how: How, faults: Faults, sum: &mut S
     sum.repeated += counters.repeated;
     sum.appended += counters.appended;
     sum.refused += counters.refused;
-    sum.doubted += counters.doubted;
+    sum.indeterminate += counters.indeterminate;
     sum.waited += counters.waited;
     sum.bound += counters.bound;
     sum.written += counters.written;
@@ -169,10 +169,10 @@ fn runs(count: u64, faults: Faults, run: Run) -> Sum {
 }
 
 #[test]
-fn without_faults_nobody_waits_and_nothing_is_in_doubt() {
+fn without_faults_nobody_waits_and_nothing_is_indeterminate() {
     let sum = runs(6, Faults::default(), |seed, faults, sum| run(AllRules, seed, faults, sum));
     assert!(sum.moved > 100, "{sum:?}");
-    assert_eq!((sum.waited, sum.doubted, sum.failed), (0, 0, 0), "{sum:?}");
+    assert_eq!((sum.waited, sum.indeterminate, sum.failed), (0, 0, 0), "{sum:?}");
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn histories_are_linearizable_and_memory_comes_back_whatever_happens() {
             ("reads that were refused", sum.reads_refused),
             ("repeated", sum.repeated),
             ("refused", sum.refused),
-            ("doubted", sum.doubted),
+            ("indeterminate", sum.indeterminate),
             ("waited", sum.waited),
             ("settled", sum.settled),
             ("broken", sum.broken),
@@ -219,7 +219,7 @@ fn histories_are_linearizable_and_memory_comes_back_whatever_happens() {
 }
 
 #[test]
-fn where_words_are_bound_nobody_waits_and_nothing_is_in_doubt_without_faults() {
+fn where_words_are_bound_nobody_waits_and_nothing_is_indeterminate_without_faults() {
     let run: Run = |seed, faults, sum| {
         let binding = Binding { writes: true, ..Binding::ONE };
         run_with(
@@ -232,7 +232,7 @@ fn where_words_are_bound_nobody_waits_and_nothing_is_in_doubt_without_faults() {
     };
     let sum = runs(6, Faults::default(), run);
     assert!(sum.moved > 100 && sum.written > 100, "{sum:?}");
-    assert_eq!((sum.waited, sum.doubted, sum.failed, sum.crowded), (0, 0, 0, 0), "{sum:?}");
+    assert_eq!((sum.waited, sum.indeterminate, sum.failed, sum.crowded), (0, 0, 0, 0), "{sum:?}");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn histories_are_linearizable_where_words_are_bound_whatever_happens() {
             ("reads that were sent again", sum.turned),
             ("reads that were refused", sum.reads_refused),
             ("refused", sum.refused),
-            ("doubted", sum.doubted),
+            ("indeterminate", sum.indeterminate),
             ("settled", sum.settled),
         ] {
             assert!(count > 20, "{what}: {sum:?}");
@@ -278,13 +278,13 @@ fn where_words_are_bound_clients_that_swap_at_once_go_wrong() {
 #[test]
 fn a_switch_that_restarts_again_and_again_costs_performance_only_where_words_are_bound() {
     let sum = runs(20, Faults::STORMS, |seed, faults, sum| run_bound(AllRules, seed, faults, sum));
-    assert!(std::env::var_os("RACKMEM_SEED").is_some() || sum.doubted > 200, "{sum:?}");
+    assert!(std::env::var_os("RACKMEM_SEED").is_some() || sum.indeterminate > 200, "{sum:?}");
 }
 
 #[test]
 fn a_switch_that_restarts_again_and_again_costs_performance_only() {
     let sum = runs(20, Faults::STORMS, |seed, faults, sum| run(AllRules, seed, faults, sum));
-    assert!(std::env::var_os("RACKMEM_SEED").is_some() || sum.doubted > 200, "{sum:?}");
+    assert!(std::env::var_os("RACKMEM_SEED").is_some() || sum.indeterminate > 200, "{sum:?}");
 }
 
 #[test]

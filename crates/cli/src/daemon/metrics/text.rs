@@ -48,7 +48,7 @@ pub(super) fn rack(status: &Status) -> String {
     );
     let steering = &switch.steering;
     for (name, help, count) in [
-        ("rackmem_steering_carried", "Packets of chains that the switch carried on.", steering.carried),
+        ("rackmem_steering_carried", "Packets of chains that the switch forwarded.", steering.carried),
         ("rackmem_steering_steered", "Appends that the switch sent to the tail.", steering.steered),
         ("rackmem_steering_moved", "Of those, appends that would have gone elsewhere.", steering.moved),
         ("rackmem_steering_unsteered", "Appends that passed as they were.", steering.unsteered),

@@ -41,14 +41,14 @@ pub(crate) struct Switch {
 /// What the switch did with packets of chains.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 pub(crate) struct Steering {
-    /// Packets that it carried on.
+    /// Packets that it forwarded.
     pub(crate) carried: u64,
     /// Appends that it sent to the tail, and those of them that would have gone elsewhere.
     pub(crate) steered: u64,
     pub(crate) moved: u64,
     /// Appends that passed as they were.
     pub(crate) unsteered: u64,
-    /// Appends that were answered as refused, and as in doubt.
+    /// Appends that were answered as refused, and as indeterminate.
     pub(crate) refused: u64,
     pub(crate) doubted: u64,
     /// Acknowledgements that were dropped because the one in front was missing.
@@ -246,15 +246,16 @@ impl From<&NicCounts> for Nic {
 
 impl From<&SteeringCounts> for Steering {
     fn from(counts: &SteeringCounts) -> Self {
-        let SteeringCounts { carried, steered, moved, unsteered, refused, doubted, waited, .. } = *counts;
+        let SteeringCounts { forwarded, steered, moved, unsteered, refused, indeterminate, waited, .. } =
+            *counts;
         let SteeringCounts { reads, reads_ahead, reads_turned, reads_refused, preloaded, .. } = *counts;
         Self {
-            carried,
+            carried: forwarded,
             steered,
             moved,
             unsteered,
             refused,
-            doubted,
+            doubted: indeterminate,
             waited,
             reads,
             reads_ahead,

@@ -36,7 +36,7 @@ pub(super) fn tables(status: &Status) -> String {
     if steering.carried > 0 {
         let _ = writeln!(
             text,
-            "  chains: {} packets carried; {} appends steered ({} elsewhere than they asked), {} not; {} refused, {} in doubt; {} reads sent to the tail ({} before its append was acknowledged), {} again, {} refused after a restart",
+            "  chains: {} packets carried; {} appends steered ({} elsewhere than they asked), {} not; {} refused, {} indeterminate; {} reads sent to the tail ({} before its append was acknowledged), {} again, {} refused after a restart",
             steering.carried,
             steering.steered,
             steering.moved,

@@ -86,7 +86,7 @@ fn an_advertised_name_that_does_not_resolve_is_said_with_its_line_and_what_to_do
     let node = home.start(&["node", "--id", "0", "--config", &file]);
     // An application is told when it gives up.
     let rack = RackFile::read(&file).unwrap();
-    let Err(error) = Rack::join_patiently(&rack, NodeId(1), Duration::from_secs(3)) else {
+    let Err(error) = Rack::join_within(&rack, NodeId(1), Duration::from_secs(3)) else {
         panic!("there is no switch")
     };
     let said = error.to_string();

@@ -72,8 +72,8 @@ fn words_are_linearizable_while_the_switch_loses_doubles_and_reorders() {
         .with(reorder(Nanos::from_micros(50)));
     let inner = rig.network.on(SWITCH, || file.open(PlaceId::SWITCH).unwrap());
     let lossy = Arc::new(Faulty::new(inner, rules, 1));
-    let carrier: Arc<dyn Transport> = lossy.clone();
-    let mut switch = SwitchProcess::new(&file.config, &file.process(), carrier).unwrap();
+    let transport: Arc<dyn Transport> = lossy.clone();
+    let mut switch = SwitchProcess::new(&file.config, &file.process(), transport).unwrap();
     let stop = AtomicBool::new(false);
     let switch_ends = Ending(&stop);
     thread::scope(|scope| {

@@ -238,7 +238,7 @@ impl Rig {
         let (file, id) = (self.file(host(node)), NodeId(u16::try_from(node).unwrap()));
         let until = Instant::now() + MOST_WAIT;
         loop {
-            match self.network.on(host(node), || Rack::join_patiently(&file, id, MOST_WAIT)) {
+            match self.network.on(host(node), || Rack::join_within(&file, id, MOST_WAIT)) {
                 Ok(rack) => return rack,
                 // A former incarnation in this process lets go of its address a moment after it was dropped.
                 Err(StartError::Udp(_)) if Instant::now() < until => thread::sleep(Duration::from_millis(5)),

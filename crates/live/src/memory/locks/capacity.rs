@@ -1,4 +1,4 @@
-//! Which slot a lock gets, and which copy has to go for it. Only a node's machine comes here, under its place's lock.
+//! Which slot a lock gets, and which copy has to go for it. Only a node's machine comes here, under the lock of its actor.
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 

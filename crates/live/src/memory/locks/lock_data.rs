@@ -8,7 +8,7 @@ use crate::memory::data_ref::{name, parts};
 
 /// Where on a node the data of a lock are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum LockPlace {
+pub(super) enum LockLocation {
     /// In home memory, from this offset on: a multiple of 8. (Named by words.)
     Home(u64),
     /// In this slot's copy.
@@ -19,7 +19,7 @@ pub(super) enum LockPlace {
     Kept(u32),
 }
 
-impl LockPlace {
+impl LockLocation {
     pub(super) fn on(self, node: NodeId) -> DataRef {
         let (kind, index) = match self {
             Self::Home(offset) => (0, offset / 8),
@@ -33,13 +33,13 @@ impl LockPlace {
     pub(super) fn of(data: DataRef) -> (NodeId, Self) {
         let (node, kind, index) = parts(data);
         let number = || u32::try_from(index).expect("slots and messages have 32-bit numbers");
-        let place = match kind {
+        let location = match kind {
             0 => Self::Home(index * 8),
             1 => Self::Copy(number()),
             2 => Self::Received,
             _ => Self::Kept(number()),
         };
-        (node, place)
+        (node, location)
     }
 }
 
@@ -48,17 +48,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_on_every_node_has_a_name_of_its_own() {
+    fn every_location_on_every_node_has_a_name_of_its_own() {
         for node in [0, 1, 0xffff].map(NodeId) {
-            for place in [
-                LockPlace::Home(0),
-                LockPlace::Home((1 << 48) - 8),
-                LockPlace::Copy(0),
-                LockPlace::Copy(u32::MAX),
-                LockPlace::Received,
-                LockPlace::Kept(u32::MAX),
+            for location in [
+                LockLocation::Home(0),
+                LockLocation::Home((1 << 48) - 8),
+                LockLocation::Copy(0),
+                LockLocation::Copy(u32::MAX),
+                LockLocation::Received,
+                LockLocation::Kept(u32::MAX),
             ] {
-                assert_eq!(LockPlace::of(place.on(node)), (node, place));
+                assert_eq!(LockLocation::of(location.on(node)), (node, location));
             }
         }
     }

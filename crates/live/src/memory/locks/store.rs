@@ -9,11 +9,11 @@ use transport::Contents;
 use wire::{GlobalAddr, Mode, NodeId};
 
 use super::Slot;
-use super::lock_data::LockPlace;
+use super::lock_data::LockLocation;
 use crate::memory::StoreOf;
 use crate::memory::words::copy_contents;
 
-/// The [`LockStore`] of one node. Whoever makes one holds the lock of the node's place.
+/// The [`LockStore`] of one node. Whoever makes one holds the lock of the node's actor.
 pub struct LockStoreOf<'a> {
     /// The same of the node's blocks: where its memory is, and what came with the message that is being handled.
     blocks: StoreOf<'a>,
@@ -31,18 +31,18 @@ impl<'a> LockStoreOf<'a> {
 
     /// The data that came with the message that is being handled.
     pub(crate) fn received(node: NodeId) -> DataRef {
-        LockPlace::Received.on(node)
+        LockLocation::Received.on(node)
     }
 
     /// The data of the kept message with this number.
     pub(crate) fn kept(node: NodeId, number: usize) -> DataRef {
-        LockPlace::Kept(u32::try_from(number).expect("few messages are kept")).on(node)
+        LockLocation::Kept(u32::try_from(number).expect("few messages are kept")).on(node)
     }
 
     /// The `len` bytes that a name stands for, to be sent. What is not in one piece is put together in `scratch`.
     pub(crate) fn to_send<'s>(&'s self, data: DataRef, len: u32, scratch: &'s mut Vec<u64>) -> Contents<'s> {
-        match LockPlace::of(data) {
-            (node, LockPlace::Home(offset)) => {
+        match LockLocation::of(data) {
+            (node, LockLocation::Home(offset)) => {
                 self.blocks.memory_of(node).home.region(offset, len as usize, scratch)
             }
             _ => self.find(data),
@@ -50,20 +50,20 @@ impl<'a> LockStoreOf<'a> {
     }
 
     fn find(&self, data: DataRef) -> Contents<'a> {
-        match LockPlace::of(data) {
-            (node, LockPlace::Copy(slot)) => {
+        match LockLocation::of(data) {
+            (node, LockLocation::Copy(slot)) => {
                 let copies = &self.blocks.memory_of(node).locks;
                 Contents::Shared(copies.words(copies.slot(slot)))
             }
-            (_, LockPlace::Received) => self.blocks.received,
-            (_, LockPlace::Kept(number)) => Contents::Own(&self.kept[number as usize]),
-            (_, LockPlace::Home(_)) => unreachable!("home memory may be in several pieces"),
+            (_, LockLocation::Received) => self.blocks.received,
+            (_, LockLocation::Kept(number)) => Contents::Own(&self.kept[number as usize]),
+            (_, LockLocation::Home(_)) => unreachable!("home memory may be in several pieces"),
         }
     }
 
     fn copy_to(&self, data: DataRef, to: &[AtomicU64]) {
-        match LockPlace::of(data) {
-            (node, LockPlace::Home(offset)) => self.blocks.memory_of(node).home.copy_region(offset, to),
+        match LockLocation::of(data) {
+            (node, LockLocation::Home(offset)) => self.blocks.memory_of(node).home.copy_region(offset, to),
             _ => copy_contents(self.find(data), to),
         }
     }
@@ -107,7 +107,7 @@ impl LockStore for LockStoreOf<'_> {
         let number = self.number_of(lock);
         let users = self.blocks.memory().locks.slot(number).gate().users();
         assert!(!users.writer, "what is being written is sent: {lock}");
-        LockPlace::Copy(number).on(self.blocks.me)
+        LockLocation::Copy(number).on(self.blocks.me)
     }
 
     fn open(&mut self, lock: GlobalAddr, mode: Mode) {
@@ -123,7 +123,7 @@ impl LockStore for LockStoreOf<'_> {
     }
 
     fn home_contents(&self, lock: GlobalAddr, _: u32) -> DataRef {
-        LockPlace::Home(lock.offset()).on(self.blocks.me)
+        LockLocation::Home(lock.offset()).on(self.blocks.me)
     }
 
     fn write_home(&mut self, lock: GlobalAddr, len: u32, data: DataRef) {

@@ -42,7 +42,7 @@
 //! hands get [`Missing::Lost`], too, and do not wait. If it goes on and ends its write, the object is whole, and counts. The claim
 //! also sees to it that two incarnations of one node never have the memory mapped at a time, so the node's number is enough to say who writes.
 //!
-//! The home's own process is not in doubt: if it dies, the region is gone, and whoever hears of it says so in the header
+//! The home's own process needs no such check: if it dies, the region is gone, and whoever hears of it says so in the header
 //! ([`Region::home_died`]). Nobody's access faults: the memory itself stays for as long as somebody has it mapped.
 
 use std::fmt;

@@ -95,7 +95,7 @@ impl Regions {
         sharing: &dyn Sharing,
         addr: GlobalAddr,
         incarnation: Incarnation,
-        patience: Nanos,
+        timeout: Nanos,
     ) -> Result<Arc<Region>, NotMapped> {
         let me = sharing.me().as_node().ok_or(NotMapped::NotObtained(NotObtained::Unreachable))?;
         let mapped = {
@@ -113,7 +113,7 @@ impl Regions {
             return Ok(region);
         }
         let home = PlaceId::node(addr.home());
-        let memory = sharing.obtain(home, addr.bits(), patience).map_err(NotMapped::NotObtained)?;
+        let memory = sharing.obtain(home, addr.bits(), timeout).map_err(NotMapped::NotObtained)?;
         let region = Arc::new(Region::map(memory, addr, incarnation, me)?);
         *lock(&mapped.region) = Arc::downgrade(&region);
         // Whoever counts a death does so before it looks at what is mapped: so either it finds this region, or it is seen here.

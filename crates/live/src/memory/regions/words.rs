@@ -102,10 +102,10 @@ mod tests {
     #[test]
     fn every_operation_does_to_memory_what_it_does_to_values() {
         let mut random = Random::new(1);
-        let places = [(Width::Double, false), (Width::Word, false), (Width::Word, true)];
+        let operands = [(Width::Double, false), (Width::Word, false), (Width::Word, true)];
         for _ in 0..20_000 {
             for operation in Operation::ALL {
-                for (width, is_upper) in places {
+                for (width, is_upper) in operands {
                     let before = value(&mut random);
                     let mut operands = Operands { operand: value(&mut random), expected: value(&mut random) };
                     let old = width.take(AllRules, before, is_upper);

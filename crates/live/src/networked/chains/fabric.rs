@@ -10,11 +10,11 @@ use transport::{Body, PlaceId};
 use wire::chain_pair::ChainPair;
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
 
+use crate::actor::{Driver, Failure, ThreadContext};
 use crate::chains::{Ask, Connect, Fabric, Introduction, Store, answer_of, client_id};
 use crate::config::Steering;
 use crate::networked::node::NetworkedNode;
 use crate::networked::verbs::chain_work::{Beginning, Ended, Kind, Ticket, Work};
-use crate::place::{Carrier, Failure, ThreadContext};
 use nic::regions::{Call, Reply};
 
 /// How often the switch is told of a connection, until it has heard.
@@ -30,7 +30,7 @@ impl Fabric for NetworkedNode {
     }
 
     fn incarnation_of(&self, node: NodeId) -> Option<Incarnation> {
-        if node == self.id() { Some(self.incarnation) } else { self.one_sided.incarnation_of(node) }
+        if node == self.id() { Some(self.incarnation) } else { self.verbs.incarnation_of(node) }
     }
 
     fn connect(&self, context: &mut ThreadContext, memory: NodeId, connect: Connect) -> Result<(), Failure> {
@@ -59,7 +59,7 @@ impl Fabric for NetworkedNode {
 
     fn introduce(&self, context: &mut ThreadContext, said: Introduction) -> Result<(), Failure> {
         let number = said.number();
-        let mut patience = self.begin_wait();
+        let mut spin_then_park = self.begin_wait();
         let mut again = Nanos::ZERO;
         let heard = loop {
             // A switch of a later epoch does not listen.
@@ -69,7 +69,7 @@ impl Fabric for NetworkedNode {
             if self.chains.heard().remove(&number) {
                 break Ok(());
             }
-            if Carrier::is_fenced(self) || self.stop.load(Ordering::Acquire) {
+            if Driver::is_fenced(self) || self.stop.load(Ordering::Acquire) {
                 break Err(Failure::Fenced);
             }
             let now = NetworkedNode::now(self);
@@ -78,7 +78,7 @@ impl Fabric for NetworkedNode {
                 self.transport.send(PlaceId::SWITCH, Body::Control(&said.encode()), &mut context.outgoing);
                 self.flush(context);
             }
-            self.pause(self.id(), context, &mut patience);
+            self.pause(self.id(), context, &mut spin_then_park);
         };
         self.end_wait(context);
         heard
@@ -86,7 +86,7 @@ impl Fabric for NetworkedNode {
 
     fn post(&self, context: &mut ThreadContext, work: Work) -> Arc<Ticket> {
         let ticket = Arc::<Ticket>::default();
-        if Carrier::is_fenced(self) {
+        if Driver::is_fenced(self) {
             ticket.end(Ended::Failed(Failure::Fenced));
             return ticket;
         }
@@ -102,9 +102,9 @@ impl Fabric for NetworkedNode {
 
     fn execute(&self, context: &mut ThreadContext, work: Work) -> Result<Ended, Failure> {
         // This thread receives from now on: nobody is woken for the answer.
-        let patience = self.begin_wait();
+        let spin_then_park = self.begin_wait();
         let ticket = self.post(context, work);
-        self.await_ticket(context, &ticket, patience)
+        self.await_ticket(context, &ticket, spin_then_park)
     }
 
     fn execute_after(&self, context: &mut ThreadContext, first: Work, then: Work) -> Result<Ended, Failure> {
@@ -144,7 +144,7 @@ impl Fabric for NetworkedNode {
             }
             return;
         }
-        if Carrier::is_fenced(self) {
+        if Driver::is_fenced(self) {
             return;
         }
         let ask = Ask::Told { store: store.setup.first(), thread, appends: appends.to_vec() }.words();
@@ -158,8 +158,8 @@ impl Fabric for NetworkedNode {
     }
 
     fn pass_time(&self, context: &mut ThreadContext) {
-        let mut patience = self.begin_wait();
-        self.pause(self.id(), context, &mut patience);
+        let mut spin_then_park = self.begin_wait();
+        self.pause(self.id(), context, &mut spin_then_park);
         self.end_wait(context);
         std::thread::yield_now();
     }

@@ -22,13 +22,13 @@ use sorted::{Map, Set};
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::node::NetworkedNode;
+use crate::actor::{Allocated, Driver, Failure, ThreadContext};
 use crate::chains::{
     Ask, Chains, Fabric as _, Home, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup, Store,
-    What, doubt, least_rest, setup_of,
+    What, decide_after, least_quarantine, setup_of,
 };
 use crate::config::Steering;
 use crate::memory::regions::Shape;
-use crate::place::{Allocated, Carrier, Failure, ThreadContext};
 use nic::regions::{Call, Reply};
 
 /// Introductions that were heard more often than somebody waited.
@@ -43,7 +43,7 @@ pub(super) struct ChainSide {
     /// How the switch steers.
     steering: Option<Steering>,
     /// Then: longer than any request is in flight, also one of a process that was stopped for a while and is not taken for dead.
-    doubt: Nanos,
+    decide_after: Nanos,
     epoch: AtomicU32,
     introductions: AtomicU32,
     /// Introductions that the switch has heard.
@@ -53,7 +53,7 @@ pub(super) struct ChainSide {
 impl ChainSide {
     /// A node that is silent for so long is dead.
     pub(super) fn new(steering: Option<Steering>, timeout: Nanos) -> Self {
-        Self { steering, doubt: doubt(steering, timeout), ..Self::default() }
+        Self { steering, decide_after: decide_after(steering, timeout), ..Self::default() }
     }
 
     /// A new epoch: the switch may be another one.
@@ -118,7 +118,7 @@ impl NetworkedNode {
 
     /// Asks once; what has to wait is refused as locked.
     fn ask_chain(&self, context: &mut ThreadContext, addr: GlobalAddr, ask: &Ask) -> Result<Reply, Failure> {
-        if Carrier::is_fenced(self) {
+        if Driver::is_fenced(self) {
             return Err(Failure::Fenced);
         }
         let words = ask.words();
@@ -136,8 +136,8 @@ impl NetworkedNode {
 }
 
 impl Chains for NetworkedNode {
-    fn least_rest(&self, lease: Nanos) -> Nanos {
-        least_rest(lease, self.chains.steering)
+    fn least_quarantine(&self, lease: Nanos) -> Nanos {
+        least_quarantine(lease, self.chains.steering)
     }
 
     fn begin_chains(

@@ -9,10 +9,10 @@ use std::time::Duration;
 use transport::{Body, PlaceId};
 use wire::{GlobalAddr, Refusal, SwitchEpoch};
 
+use crate::actor::{Failure, ThreadContext};
 use crate::chains::{Ask, Fabric as _, Home, Introduction, Server};
 use crate::config::Steering;
 use crate::networked::node::NetworkedNode;
-use crate::place::{Failure, ThreadContext};
 
 /// Tails that a new switch is told: those of so many keys take most of the writes there are, and are found in a moment.
 const MOST_PRELOADED: usize = 1024;

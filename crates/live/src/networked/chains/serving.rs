@@ -8,10 +8,10 @@ use wire::chain_pair::{ChainPair, End};
 use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
 
 use super::server_thread::serve_store;
+use crate::actor::Failure;
 use crate::chains::{Ask, Connect, Fabric as _, Server, Setup, Store, answer_words, client_id, setup_words};
 use crate::networked::node::NetworkedNode;
 use crate::networked::verbs::chain_work::Beginning;
-use crate::place::Failure;
 use nic::regions::Reply;
 
 impl NetworkedNode {
@@ -69,11 +69,11 @@ impl NetworkedNode {
             Ask::Connect(Connect { thread, to_memory, to_client, outstanding }) => {
                 let pair = ChainPair { owner: self.id(), peer: from, end: End::Memory, thread };
                 let beginning = Beginning { to_owner: to_memory, to_peer: to_client, outstanding };
-                let begun = self.one_sided.enter().connect_chain(pair, incarnation, beginning);
+                let begun = self.verbs.enter().connect_chain(pair, incarnation, beginning);
                 if begun { Ok(Reply::Done(0, 0, 0)) } else { Err(Refusal::NodeDown) }
             }
             Ask::Fence { node, incarnation } => {
-                self.one_sided.enter().end_chains_of(node, incarnation);
+                self.verbs.enter().end_chains_of(node, incarnation);
                 Ok(Reply::Done(0, 0, 0))
             }
             Ask::End { store } => {
@@ -105,7 +105,7 @@ impl NetworkedNode {
         }
         let thread = self.chains.pools.thread().map_err(|_| Refusal::OutOfMemory)?;
         let store = Arc::new(Store { addr, incarnation: self.incarnation, setup });
-        let server = Arc::new(Server::new(store, thread, self.chains.doubt));
+        let server = Arc::new(Server::new(store, thread, self.chains.decide_after));
         let mut servers = self.chains.servers();
         if servers.contains_key(&addr) {
             return Err(Refusal::NotAnAllocation);

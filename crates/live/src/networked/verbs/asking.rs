@@ -13,9 +13,9 @@ use zerocopy::IntoBytes as _;
 
 use super::ticket::{Ended, Ticket};
 use super::works::{What, Work};
+use crate::actor::{Allocated, Driver, Failure, ThreadContext};
 use crate::memory::regions::{Region, Shape};
 use crate::networked::NetworkedNode;
-use crate::place::{Allocated, Carrier, Failure, ThreadContext};
 
 /// How long another process may take to give this one its memory.
 const MAPPING: Nanos = Nanos::from_millis(200);
@@ -145,7 +145,7 @@ impl NetworkedNode {
         if self.is_fenced() {
             return Err(Failure::Fenced);
         }
-        self.one_sided.incarnation_of(home).ok_or(Failure::Refused(Refusal::NodeDown))
+        self.verbs.incarnation_of(home).ok_or(Failure::Refused(Refusal::NodeDown))
     }
 
     fn opened(&self, addr: GlobalAddr, incarnation: Incarnation, reply: &Reply) -> Result<Opened, Failure> {
@@ -288,16 +288,16 @@ impl NetworkedNode {
 
     /// Bytes that a batch may have, and its answer: each is one packet.
     pub fn batch_bytes(&self) -> usize {
-        self.one_sided.packet_bytes
+        self.verbs.packet_bytes
     }
 
     /// Waits until a batch has ended: [`Ticket::answer`] says how.
     pub fn await_batch(&self, context: &mut ThreadContext, ticket: &Ticket) {
-        let mut patience = self.begin_wait();
+        let mut spin_then_park = self.begin_wait();
         ticket.wake(context.waker_of_this_thread());
         // While the node leaves in order, what was sent is still answered.
         while !ticket.is_over() && !self.lease().is_fenced() {
-            self.pause(self.id(), context, &mut patience);
+            self.pause(self.id(), context, &mut spin_then_park);
         }
         self.end_wait(context);
     }
@@ -305,7 +305,7 @@ impl NetworkedNode {
     /// Receives what has come, without waiting for anything.
     pub fn look(&self, context: &mut ThreadContext) {
         let now = self.now();
-        Carrier::run_due(self, self.id(), context, now);
+        Driver::run_due(self, self.id(), context, now);
         self.poll(context, now);
     }
 
@@ -330,8 +330,7 @@ impl NetworkedNode {
     ) -> Result<Reply, Failure> {
         loop {
             let reply = if home == self.id() {
-                let _serving =
-                    self.one_sided.serving.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let _serving = self.verbs.serving.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 self.serve(call, bytes)
             } else {
                 self.ask_once(context, (home, incarnation), call, bytes)?
@@ -339,8 +338,8 @@ impl NetworkedNode {
             match reply {
                 // Whoever is inside is about done, or waits for a core.
                 Reply::Refused(Refusal::Locked) => {
-                    let mut patience = self.begin_wait();
-                    self.pause(self.id(), context, &mut patience);
+                    let mut spin_then_park = self.begin_wait();
+                    self.pause(self.id(), context, &mut spin_then_park);
                     self.end_wait(context);
                 }
                 Reply::Refused(why) => return Err(why.into()),
@@ -360,7 +359,7 @@ impl NetworkedNode {
             return Err(Failure::Fenced);
         }
         let ticket = Arc::<Ticket>::default();
-        let patience = self.begin_wait();
+        let spin_then_park = self.begin_wait();
         self.with_nic(context, |nic, now, way| {
             if !nic.reaches(home, incarnation) {
                 return ticket.end(Ended::Failed(Refusal::NodeDown.into()));
@@ -371,7 +370,7 @@ impl NetworkedNode {
             nic.post(now, Work::new(home, What::Send, None, words.into(), len), way);
         });
         self.flush(context);
-        match self.await_ticket(context, &ticket, patience)? {
+        match self.await_ticket(context, &ticket, spin_then_park)? {
             Ended::Reply(reply) => Ok(reply),
             other => panic!("a call ended with {other:?}"),
         }
@@ -390,10 +389,10 @@ impl NetworkedNode {
         }
         let ticket = Arc::<Ticket>::default();
         let work = Work::new(home.node, what, Some(Arc::clone(&ticket)), words_of(bytes), bytes.len());
-        let patience = self.begin_wait();
+        let spin_then_park = self.begin_wait();
         self.with_nic(context, |nic, now, way| nic.post(now, work.in_incarnation(home.incarnation), way));
         self.flush(context);
-        self.await_ticket(context, &ticket, patience)
+        self.await_ticket(context, &ticket, spin_then_park)
     }
 
     /// Waits for how work has ended. The wait began before the work was posted.
@@ -401,7 +400,7 @@ impl NetworkedNode {
         &self,
         context: &mut ThreadContext,
         ticket: &Ticket,
-        mut patience: crate::waiting::SpinThenPark,
+        mut spin_then_park: crate::waiting::SpinThenPark,
     ) -> Result<Ended, Failure> {
         ticket.wake(context.waker_of_this_thread());
         let ended = loop {
@@ -411,7 +410,7 @@ impl NetworkedNode {
             if self.is_fenced() || self.stop.load(std::sync::atomic::Ordering::Acquire) {
                 break Ended::Failed(Failure::Fenced);
             }
-            self.pause(self.id(), context, &mut patience);
+            self.pause(self.id(), context, &mut spin_then_park);
         };
         self.end_wait(context);
         match ended {

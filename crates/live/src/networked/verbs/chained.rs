@@ -19,8 +19,8 @@ use super::memory::Same;
 use super::nic::{Nic, Way};
 use super::ticket::Ended;
 use super::works::{What, Work};
+use crate::actor::Failure;
 use crate::memory::regions::Region;
-use crate::place::Failure;
 
 /// Work that is posted to a queue pair at a time.
 const SENDS: usize = 64;

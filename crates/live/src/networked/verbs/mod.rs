@@ -34,7 +34,7 @@ mod tests;
 mod ticket;
 mod works;
 
-/// What is needed by whoever carries the verbs of chains.
+/// What is needed by whoever delivers the verbs of chains.
 pub(crate) mod chain_work {
     pub(crate) use super::chained::Beginning;
     pub(crate) use super::nic::{Nic, Way};
@@ -55,7 +55,7 @@ use wire::{Incarnation, Nanos, NodeId};
 
 use self::nic::{Nic, Way};
 use super::node::NetworkedNode;
-use crate::place::{Failure, ThreadContext};
+use crate::actor::{Failure, ThreadContext};
 
 pub use self::asking::{Far, HomeIncarnation, Opened, Read, Written};
 pub use self::ticket::Ticket;
@@ -108,7 +108,7 @@ impl NicCounts {
 }
 
 /// What a node has for one-sided operations.
-pub(super) struct OneSided {
+pub(super) struct Verbs {
     nic: Mutex<Nic>,
     /// When the device wants to be called.
     due: AtomicU64,
@@ -126,7 +126,7 @@ pub(super) fn mtu_of(room: usize) -> Mtu {
     Mtu::ALL.iter().rev().find(fits).copied().unwrap_or(Mtu::B256)
 }
 
-impl OneSided {
+impl Verbs {
     /// For a node of a rack of so many; packets of the path have room for `room` bytes of payload.
     pub(super) fn new(me: NodeId, nodes: usize, room: usize, timeout: Nanos) -> Self {
         let mtu = mtu_of(room);
@@ -161,7 +161,7 @@ impl NetworkedNode {
         context: &mut ThreadContext,
         action: impl FnOnce(&mut Nic, Nanos, &mut Way<'_>) -> R,
     ) -> R {
-        let mut nic = self.one_sided.enter();
+        let mut nic = self.verbs.enter();
         // Under the lock, so that it does not run back.
         let now = self.now();
         let mut way = Way {
@@ -171,15 +171,15 @@ impl NetworkedNode {
         };
         let result = action(&mut nic, now, &mut way);
         nic.mend_broken(now, &mut way);
-        self.one_sided.due.store(nic.next_deadline().0, Ordering::Release);
+        self.verbs.due.store(nic.next_deadline().0, Ordering::Release);
         if !nic.asked.is_empty() {
-            self.one_sided.is_asked.store(true, Ordering::Release);
+            self.verbs.is_asked.store(true, Ordering::Release);
         }
         result
     }
 
     /// A packet of another node's NIC.
-    pub(super) fn on_one_sided(
+    pub(super) fn on_verb_packet(
         &self,
         context: &mut ThreadContext,
         from: PlaceId,
@@ -210,7 +210,7 @@ impl NetworkedNode {
 
     /// What the NIC has counted.
     pub fn nic_counts(&self) -> NicCounts {
-        let nic = self.one_sided.enter();
+        let nic = self.verbs.enter();
         let counters = nic.device.counters();
         NicCounts {
             received: counters.received,
@@ -225,13 +225,13 @@ impl NetworkedNode {
 
     /// Dead nodes whose processes may still write here are looked at once more.
     pub(super) fn look_at_suspects(&self) {
-        let nic = &mut *self.one_sided.enter();
+        let nic = &mut *self.verbs.enter();
         nic.suspects.retain(|node| !self.memory().regions.lose_objects_of(*node));
     }
 
     /// What is due at the device.
     pub(super) fn run_nic(&self, context: &mut ThreadContext, now: Nanos) {
-        if self.one_sided.deadline() <= now {
+        if self.verbs.deadline() <= now {
             self.with_nic(context, |nic, now, way| nic.on_deadline(now, way));
             self.flush(context);
         }

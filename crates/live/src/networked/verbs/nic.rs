@@ -1,6 +1,6 @@
 //! A node's device with what its effects need: connections, works, bytes.
 //!
-//! Under one lock, which is no place's. What must always hold: each effect is done before the next call; a piece of work ends
+//! Under one lock, which is no actor's. What must always hold: each effect is done before the next call; a piece of work ends
 //! once, whatever happens to its connection.
 
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ use super::chained::Chained;
 use super::memory::{Bytes, During};
 use super::ticket::{Ended, Ticket};
 use super::works::{Keys, What, Work, Works, address_of};
-use crate::place::Failure;
+use crate::actor::Failure;
 
 /// Regions that a node can have, ended ones included that still have their keys.
 const REGIONS: u32 = 1 << 20;

@@ -13,19 +13,19 @@ use wire::{AllRules, Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
 use zerocopy::IntoBytes as _;
 
 use super::works::{What, Work};
+use crate::actor::ThreadContext;
 use crate::memory::NodeMemory;
 use crate::memory::regions::{Missing, Region, Taking};
 use crate::networked::NetworkedNode;
-use crate::place::ThreadContext;
 
 impl NetworkedNode {
     /// Does what others have asked for.
     pub(in crate::networked) fn serve_calls(&self, context: &mut ThreadContext) {
-        while self.one_sided.is_asked.swap(false, Ordering::AcqRel) {
+        while self.verbs.is_asked.swap(false, Ordering::AcqRel) {
             loop {
                 // One call at a time, in the order in which they came.
-                let _serving = self.one_sided.serving.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some((from, words)) = self.one_sided.enter().asked.pop_front() else { break };
+                let _serving = self.verbs.serving.lock().unwrap_or_else(PoisonError::into_inner);
+                let Some((from, words)) = self.verbs.enter().asked.pop_front() else { break };
                 let Some(Message::Call(number, call, bytes)) = Message::parse(&words) else { continue };
                 let reply = match call {
                     Call::Chain { addr, .. } => match self.serve_chains(from, addr, bytes) {
@@ -59,7 +59,7 @@ impl NetworkedNode {
 
     /// True if the other node can be asked.
     pub fn reaches(&self, node: NodeId) -> bool {
-        node == self.id() || self.one_sided.enter().is_connected(node)
+        node == self.id() || self.verbs.enter().is_connected(node)
     }
 }
 
@@ -108,13 +108,13 @@ impl Home for Here<'_> {
     }
 
     fn key_of(&mut self, region: &Arc<Region>) -> Option<Key> {
-        self.0.one_sided.enter().export(region)
+        self.0.verbs.enter().export(region)
     }
 
     fn end(&mut self, addr: GlobalAddr) -> Option<bool> {
         let has_ended = self.0.memory().regions.try_end(addr)?;
         if has_ended {
-            let nic = &mut *self.0.one_sided.enter();
+            let nic = &mut *self.0.verbs.enter();
             nic.bytes.exported.end(&mut nic.device, addr);
         }
         Some(has_ended)
@@ -125,7 +125,7 @@ impl Home for Here<'_> {
             return Err(Refusal::NotAnAllocation);
         };
         let bytes = &bytes.as_bytes()[..len];
-        let nic = self.0.one_sided.enter();
+        let nic = self.0.verbs.enter();
         let region = nic.bytes.exported.get(key).map(|region| Arc::clone(&region.0));
         drop(nic);
         let region = region.ok_or(Refusal::Unallocated)?;

@@ -13,8 +13,8 @@ use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
 use super::nic::{Nic, Way};
 use super::ticket::{Ended, Ticket};
 use super::works::{What, Work};
+use crate::actor::Failure;
 use crate::memory::regions::Shape;
-use crate::place::Failure;
 
 const TICK: Nanos = Nanos::from_millis(1);
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use nic::regions::Reply;
 use wire::NodeId;
 
-use crate::place::{Failure, Waker};
+use crate::actor::{Failure, Waker};
 
 /// How work has ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,12 +39,12 @@ struct State {
 pub struct Ticket {
     is_over: AtomicBool,
     state: Mutex<State>,
-    /// Whose memory is asked, where the thread that waits carries what is on its way.
+    /// Whose memory is asked, where the thread that waits delivers what is in flight.
     asks: Option<NodeId>,
 }
 
 impl Ticket {
-    /// For work at a memory to and from which the thread that waits carries packets.
+    /// For work at a memory to and from which the thread that waits delivers packets.
     pub(crate) fn for_work_at(memory: NodeId) -> Self {
         Self { asks: Some(memory), ..Self::default() }
     }

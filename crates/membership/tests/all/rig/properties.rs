@@ -154,7 +154,7 @@ impl Rig {
                 let whole = directory(left, self.nodes);
                 let own = whole.entries.iter().filter(|(tag, _)| tag.home() == it.node);
                 assert!(own.eq(&dump.entries) && dump.holders == whole.holders && dump.epoch == left);
-                assert!(dump.entries.iter().all(|(tag, _)| dump.has_line(*tag) == whole.has_line(*tag)));
+                assert!(dump.entries.iter().all(|(tag, _)| dump.has_queue(*tag) == whole.has_queue(*tag)));
                 self.seen.dumps += 1;
             }
             None => {

@@ -385,6 +385,6 @@ pub(crate) fn directory(epoch: SwitchEpoch, nodes: u16) -> Dump {
     };
     let homes = (0..nodes).flat_map(|home| (0..ENTRIES).map(move |block| (home, block)));
     let entries: Vec<_> = homes.map(|(home, block)| (tag(home, block), entry(block))).collect();
-    let lines = entries.iter().filter(|(_, entry)| entry.lock > 0).map(|(tag, _)| *tag).collect();
-    Dump { epoch, entries, holders: Copyset::from_bits(u64::from(epoch.0)), lines }
+    let queued = entries.iter().filter(|(_, entry)| entry.lock > 0).map(|(tag, _)| *tag).collect();
+    Dump { epoch, entries, holders: Copyset::from_bits(u64::from(epoch.0)), queued }
 }

@@ -59,13 +59,13 @@ impl Requester {
         let reth = |remote: Remote, address: u64, length: u32| Reth { address, key: remote.key, length };
         match pending.request.operation {
             Operation::Write { local, remote, immediate } => {
-                let place = reth(remote, remote.address, total);
+                let location = reth(remote, remote.address, total);
                 let (opcode, extension) = match (offset == 0, offset + 1 == pending.packets, immediate) {
-                    (true, true, None) => (Opcode::WriteOnly, Extension::Reth(place)),
+                    (true, true, None) => (Opcode::WriteOnly, Extension::Reth(location)),
                     (true, true, Some(data)) => {
-                        (Opcode::WriteOnlyImmediate, Extension::RethImmediate(place, data))
+                        (Opcode::WriteOnlyImmediate, Extension::RethImmediate(location, data))
                     }
-                    (true, false, _) => (Opcode::WriteFirst, Extension::Reth(place)),
+                    (true, false, _) => (Opcode::WriteFirst, Extension::Reth(location)),
                     (false, false, _) => (Opcode::WriteMiddle, Extension::Plain),
                     (false, true, None) => (Opcode::WriteLast, Extension::Plain),
                     (false, true, Some(data)) => (Opcode::WriteLastImmediate, Extension::Immediate(data)),
@@ -88,8 +88,8 @@ impl Requester {
                 let from = u64::from(offset) * u64::from(self.mtu().bytes());
                 let to = (u64::from(end) * u64::from(self.mtu().bytes())).min(u64::from(total));
                 let length = u32::try_from(to - from).expect("a part of a message");
-                let place = reth(remote, remote.address.wrapping_add(from), length);
-                let packet = self.request(Opcode::ReadRequest, psn, Extension::Reth(place));
+                let location = reth(remote, remote.address.wrapping_add(from), length);
+                let packet = self.request(Opcode::ReadRequest, psn, Extension::Reth(location));
                 (packet, None, end - offset)
             }
             Operation::CompareSwap { remote, compare, swap, .. } => {

@@ -70,7 +70,7 @@ fn a_block_that_leaves_the_caches_after_the_window_tears_nothing() {
 }
 
 #[test]
-fn a_header_in_doubt_is_read_again_after_all_data() {
+fn an_unverified_header_is_read_again_after_all_data() {
     for (version, whole) in [(4, true), (6, false), (5, false)] {
         let (mut engine, _) = asked(Mode::Speculative);
         let mut out = Vec::new();
@@ -178,7 +178,7 @@ fn what_makes_no_sense_is_refused_and_counted() {
 fn a_requester_that_is_gone_frees_its_transfer() {
     let mut engine = engine(Mode::Speculative);
     engine.on_register(Nanos(5), ATTEMPT, OBJECT).unwrap();
-    let due = Nanos(5) + Config::PAPER.patience;
+    let due = Nanos(5) + Config::PAPER.timeout;
     assert_eq!(engine.deadline(), Some(due));
     let mut out = Vec::new();
     engine.on_deadline(Nanos(due.0 - 1), &mut out);

@@ -8,8 +8,8 @@ use super::{Answer, CacheAgent, Executed};
 use crate::coherence::canonical::{Use, requester_of};
 use crate::store::{DataRef, FrameId};
 
-/// The rows that are not as they were at first; heat is left out, and so are turns: explored nodes have none
-/// ([`Turn::NONE`](crate::Turn::NONE)), and to the protocol one that takes its turn is slow.
+/// The rows that are not as they were at first; heat is left out, and so are held blocks: explored nodes have none
+/// ([`HoldTime::NONE`](crate::HoldTime::NONE)), and to the protocol a node that holds a block is a slow one.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct CacheAgentState {
     last: Vec<(u32, Executed)>,
@@ -20,7 +20,7 @@ const NOTHING: Executed = Executed { seq: Seq::NONE, answer: Answer::None };
 
 impl CacheAgent {
     pub(crate) fn save(&self) -> CacheAgentState {
-        debug_assert!(self.turns.is_empty(), "explored nodes have no turns");
+        debug_assert!(self.held.is_empty(), "explored nodes hold no blocks");
         let rows = self.last.iter().enumerate().filter(|(_, row)| **row != NOTHING);
         let last = rows.map(|(index, row)| (u32::try_from(index).expect("8192 rows"), *row));
         CacheAgentState { last: last.collect(), parked: self.parked.clone() }
@@ -32,7 +32,7 @@ impl CacheAgent {
             self.last[*index as usize] = *row;
         }
         self.parked.clone_from(&state.parked);
-        self.turns.clear();
+        self.held.clear();
         self.heat.clear();
     }
 }

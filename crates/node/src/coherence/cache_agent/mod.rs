@@ -11,10 +11,10 @@
 
 pub(crate) mod canonical;
 mod heat;
+mod hold_time;
 mod on_new_epoch;
 mod on_peek;
 mod on_request;
-mod turn;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -24,7 +24,7 @@ use wire::{BlockTag, Endpoint, Kind, NodeId, Packet, RequesterId, Rule, Rules, S
 use crate::coherence::context::Context;
 use crate::store::{DataRef, FrameId, Store};
 use heat::Heat;
-use turn::Waiting;
+use hold_time::Waiting;
 
 /// The state of one node's cache agent.
 pub(crate) struct CacheAgent {
@@ -34,7 +34,7 @@ pub(crate) struct CacheAgent {
     /// Requests that wait for a thread's access to a frame.
     pub(crate) parked: Vec<(FrameId, Packet)>,
     /// Requests that wait until this node's threads leave the block alone for a moment.
-    turns: Vec<Waiting>,
+    held: Vec<Waiting>,
     /// Invalidations in this epoch, of blocks that the switch keeps.
     heat: Heat,
 }
@@ -51,7 +51,7 @@ struct Executed {
 enum Answer {
     /// Nothing: the requester has closed the event, or it was never for us.
     None,
-    /// Nothing yet: a thread is writing in the frame, or the node has its turn.
+    /// Nothing yet: a thread is writing in the frame, or the node holds the block for a while.
     Parked,
     /// An acknowledgement.
     Plain,
@@ -67,7 +67,7 @@ impl CacheAgent {
             Executed { seq: Seq::NONE, answer: Answer::None },
             nodes * SlotId::PER_NODE * 2,
         );
-        Self { node, last: last.collect(), parked: Vec::new(), turns: Vec::new(), heat: Heat::default() }
+        Self { node, last: last.collect(), parked: Vec::new(), held: Vec::new(), heat: Heat::default() }
     }
 
     fn last<R: Rules>(&mut self, rules: R, requester: RequesterId, seq: Seq) -> &mut Executed {
@@ -85,7 +85,7 @@ impl CacheAgent {
             *executed = Executed { seq: Seq::NONE, answer: Answer::None };
         }
         self.parked.retain(|(_, packet)| packet.requester.node != node);
-        self.turns.retain(|waiting| waiting.packet.requester.node != node);
+        self.held.retain(|waiting| waiting.packet.requester.node != node);
     }
 
     /// A thread has finished its access to a frame that requests wait for.
@@ -118,8 +118,8 @@ impl CacheAgent {
     }
 
     pub(crate) fn invariants<S: Store>(&self, store: &S) {
-        let in_turn = self.turns.iter().map(|waiting| (&waiting.frame, &waiting.packet));
-        for (frame, packet) in self.parked.iter().map(|(frame, packet)| (frame, packet)).chain(in_turn) {
+        let held = self.held.iter().map(|waiting| (&waiting.frame, &waiting.packet));
+        for (frame, packet) in self.parked.iter().map(|(frame, packet)| (frame, packet)).chain(held) {
             let last = &self.last[packet.requester.index() * 2 + packet.seq.parity()];
             assert!(last.seq >= packet.seq, "parked {packet:?}, but the last one is {last:?}");
             assert_eq!(store.tag_of(*frame), Some(packet.tag), "a parked request's block stays in its frame");

@@ -44,7 +44,7 @@ impl CacheAgent {
             *executed = Executed { seq: Seq::NONE, answer: Answer::None };
         }
         self.parked.clear();
-        self.turns.clear();
+        self.held.clear();
         self.heat.clear();
     }
 }

@@ -25,7 +25,7 @@ impl CacheAgent {
             cx.store.discard(data);
         }
         *last = Executed { seq: packet.seq, answer: Answer::None };
-        if !self.has_its_turn::<S, R>(cx, packet) {
+        if !self.must_wait::<S, R>(cx, packet) {
             self.execute(cx, packet);
         }
     }
@@ -42,7 +42,7 @@ impl CacheAgent {
             *last = Executed { seq: packet.seq, answer: Answer::None };
             let event = (packet.requester, packet.seq);
             self.parked.retain(|(_, parked)| (parked.requester, parked.seq) != event);
-            self.turns.retain(|waiting| (waiting.packet.requester, waiting.packet.seq) != event);
+            self.held.retain(|waiting| (waiting.packet.requester, waiting.packet.seq) != event);
         }
         let to = Endpoint::Requester(packet.requester.node);
         cx.send(packet.reply(Kind::CloseAck, Endpoint::CacheAgent(self.node), to));

@@ -49,7 +49,7 @@ impl Knowledge {
         let here = |tag: BlockTag| tag.home() == home.node;
         let dump = dump.map(|dump| Dump {
             entries: dump.entries.iter().copied().filter(|(tag, _)| here(*tag)).collect(),
-            lines: dump.lines.iter().copied().filter(|tag| here(*tag)).collect(),
+            queued: dump.queued.iter().copied().filter(|tag| here(*tag)).collect(),
             ..*dump
         });
         Self { died: Copyset::EMPTY, writers, dump }
@@ -73,8 +73,8 @@ impl Knowledge {
                 None => with_dead(entry.status, entry.copyset),
                 Some(found) => {
                     let dead_holders = dump.holders.intersects(self.died);
-                    // What stood in line may have been handed to a dead node, and by it.
-                    let by_dead = dead_holders || dump.has_line(tag);
+                    // A lock that requesters waited for may have been handed to a dead node, and by it.
+                    let by_dead = dead_holders || dump.has_queue(tag);
                     with_dead(found.status, found.copyset) || found.is_write_locked() && by_dead
                 }
             },

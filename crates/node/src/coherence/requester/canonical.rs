@@ -77,7 +77,7 @@ impl Slot {
         match &mut self.work {
             // How often the owner is asked for again.
             Work::Fetch(fetch) if fetch.peek.is_some() => {}
-            // What they still decide is when a READ-MISS stands in line.
+            // What they still decide is when a READ-MISS joins the queue.
             Work::Fetch(fetch) if config.queue => fetch.refusals %= config.refusals_before_queue + 1,
             Work::Fetch(fetch) => fetch.refusals = 0,
             Work::Lock { refusals, .. } | Work::Purge { refusals, .. } => *refusals = 0,
@@ -101,12 +101,14 @@ impl Slot {
     /// The requests that stand behind its events.
     fn followers(&self) -> impl Iterator<Item = &Packet> {
         let open = self.event.iter().filter_map(|event| event.follower.as_ref());
-        open.chain(self.unlocks.iter().flatten().filter_map(|unlocking| unlocking.line.follower()))
+        open.chain(self.unlocks.iter().flatten().filter_map(|unlocking| unlocking.position.follower()))
     }
 
     fn followers_mut(&mut self) -> impl Iterator<Item = &mut Packet> {
         let open = self.event.iter_mut().filter_map(|event| event.follower.as_mut());
-        open.chain(self.unlocks.iter_mut().flatten().filter_map(|unlocking| unlocking.line.follower_mut()))
+        open.chain(
+            self.unlocks.iter_mut().flatten().filter_map(|unlocking| unlocking.position.follower_mut()),
+        )
     }
 }
 

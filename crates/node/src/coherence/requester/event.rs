@@ -2,8 +2,8 @@
 
 use wire::{BlockTag, Endpoint, Kind, Nanos, Packet, Rule, Rules, SlotId, Status};
 
-use super::line::{self, Line};
 use super::next_state::next_state;
+use super::wait_queue::{self, QueuePosition};
 use super::{Event, Fetch, Requesters, Stage, Unlocking, Wait, Work};
 use crate::coherence::config::Retransmission;
 use crate::coherence::context::Context;
@@ -41,8 +41,8 @@ impl Requesters {
             _ => choice,
         };
         let request = Packet {
-            // Of a request to the switch: it stands in line.
-            provider: kind == Kind::ReadMiss && line::is_patient(cx.config, &it.work),
+            // Of a request to the switch: it may wait in the queue.
+            provider: kind == Kind::ReadMiss && wait_queue::joins_queue(cx.config, &it.work),
             epoch: cx.config.switch_epoch,
             incarnation: cx.config.incarnation,
             arg,
@@ -98,13 +98,13 @@ impl Requesters {
                 (packet.global_status, packet.copyset) = after;
             }
         }
-        let line = match event.follower {
-            Some(follower) => Line::handed(follower),
-            None => Line::Last,
+        let position = match event.follower {
+            Some(follower) => QueuePosition::handed(follower),
+            None => QueuePosition::Last,
         };
         // The lock is not released, but handed over.
         packet.repeated = cx.rules.holds(Rule::HandedUnlockSaysSo) && event.follower.is_some();
-        it.unlocks[packet.seq.parity()] = Some(Unlocking { packet, deadline, after, waits, line });
+        it.unlocks[packet.seq.parity()] = Some(Unlocking { packet, deadline, after, waits, position });
         if it.work == Work::None {
             self.busy &= !(1 << slot.0);
         }

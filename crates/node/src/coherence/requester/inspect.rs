@@ -16,7 +16,7 @@ pub struct Pending {
     pub slot: SlotId,
     /// The block or lock.
     pub tag: Option<BlockTag>,
-    /// What it does, and what it waits for: a line.
+    /// What it does, and what it waits for, as a line of text.
     pub what: String,
 }
 

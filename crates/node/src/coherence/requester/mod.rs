@@ -13,7 +13,7 @@
 //! | `on_closing.rs` | write-backs and closes are acknowledged, unlocks are |
 //! | `on_deadline.rs` | a backoff is over, or something was lost |
 //! | `leaving.rs` | what only this node has is sent home before the node leaves the rack |
-//! | `line.rs` | with `queue`: the lock comes from the requester before, and goes to the one behind |
+//! | `wait_queue.rs` | with `queue`: the lock comes from the requester before, and goes to the one behind |
 //! | `on_new_epoch.rs` | the switch or a node was restarted: everything is started again |
 //! | `peek.rs` | with `peeks`: words are read where the block is |
 //! | `inspect.rs` | what a checker sees |
@@ -28,7 +28,6 @@ pub(crate) mod canonical;
 mod event;
 pub(crate) mod inspect;
 mod leaving;
-mod line;
 mod lock;
 pub(crate) mod next_state;
 mod on_ack;
@@ -36,6 +35,7 @@ mod on_closing;
 mod on_deadline;
 mod on_new_epoch;
 pub(crate) mod peek;
+mod wait_queue;
 
 use alloc::boxed::Box;
 
@@ -144,11 +144,11 @@ struct Event {
     has_data: bool,
     /// The home has acknowledged a write-back of this event while answers were still missing.
     early_write_back: bool,
-    /// The lock came from the requester before in the line.
+    /// The lock came from the requester before in the queue.
     handed: bool,
     /// That one says that its unlock is recorded.
     settled: bool,
-    /// The request that stands behind this event in the line.
+    /// The request that stands behind this event in the queue.
     follower: Option<Packet>,
 }
 
@@ -193,9 +193,9 @@ struct Unlocking {
     deadline: Nanos,
     /// The metadata that the event leaves, for whoever stands behind it.
     after: (GlobalStatus, Copyset),
-    /// It is not sent before the unlock of the one before in the line is recorded.
+    /// It is not sent before the unlock of the one before in the queue is recorded.
     waits: bool,
-    line: line::Line,
+    position: wait_queue::QueuePosition,
 }
 
 impl core::fmt::Debug for Requesters {

@@ -1,6 +1,6 @@
 //! An answer to a request: the event is granted piece by piece, or refused.
 
-use switch::coherence::line;
+use switch::coherence::wait_queue;
 use wire::{Copyset, Endpoint, GlobalStatus, Kind, Nanos, Packet, Refusal, Rule, Rules, SlotId, Status};
 
 use super::{Fetch, Found, Requesters, Stage, Work, peek};
@@ -32,7 +32,7 @@ impl Requesters {
         if packet.event == Kind::Peek {
             return self.on_peek_ack(cx, slot, &message);
         }
-        event.handed |= line::code_in(packet.arg).is_some();
+        event.handed |= wait_queue::code_in(packet.arg).is_some();
         match packet.status {
             // A refusal is sticky where it is decided: nothing can have been granted beside it.
             Status::Refused(_) if event.found.is_some() && !event.handed => cx.counters.drop(Drop::Nonsense),
@@ -94,7 +94,7 @@ impl Requesters {
     ) {
         let it = &mut self.slots[slot.index()];
         let event = it.event.as_mut().expect("checked by the caller");
-        let handed = line::code_in(packet.arg).is_some();
+        let handed = wait_queue::code_in(packet.arg).is_some();
         let installs = handed && cx.rules.holds(Rule::RefusedInLineInstalls);
         let found = Found {
             status: packet.global_status,

@@ -9,7 +9,7 @@
 //! | `on_ack`, `refusals` | the requester's `on_ack` |
 //! | `on_closing`, `on_unlock_ack` | what an event waits for before, and after, its unlock |
 //! | `deadlines`, `backoff` | the requester's `on_deadline` |
-//! | `line` | standing in line: the lock comes from one requester and goes to the next |
+//! | `wait_queue` | waiting in the queue: the lock comes from one requester and goes to the next |
 //! | `cache_agent`, `agent_parked` | the cache agent's `on_request`, `on_unpinned` and `on_close` |
 //! | `home_request`, `home_refusals` | the home agent's `on_request` |
 //! | `home_unlock`, `write_back`, `calls` | the home agent's other handlers |
@@ -30,11 +30,11 @@ mod calls;
 mod deadlines;
 mod dropped;
 mod epochs;
+mod hold_time;
 mod home_refusals;
 mod home_request;
 mod home_unlock;
 mod hostile;
-mod line;
 mod migration;
 mod on_ack;
 mod on_closing;
@@ -42,5 +42,5 @@ mod on_unlock_ack;
 mod recovery;
 mod refusals;
 mod shadow;
-mod turn;
+mod wait_queue;
 mod write_back;

@@ -22,8 +22,8 @@ fn loopback() -> UdpSocket {
     socket
 }
 
-/// Carries what comes to one socket on to where the other end listens, as another version's.
-fn carry(from: &UdpSocket, to: u16, stop: &AtomicBool) {
+/// Forwards what comes to one socket to where the other end listens, as another version's.
+fn forward(from: &UdpSocket, to: u16, stop: &AtomicBool) {
     let mut bytes = [0; 2048];
     while !stop.load(Ordering::Relaxed) {
         let Ok(length) = from.recv(&mut bytes) else { continue };
@@ -46,9 +46,9 @@ fn a_node_and_a_switch_of_different_versions_refuse_each_other_and_both_name_bot
     let mut rack = Running::start(&base);
     let stop = Arc::new(AtomicBool::new(false));
     let [switch, _, node, _] = folder.ports;
-    let carriers = [(to_switch, switch), (to_node, node)].map(|(from, to)| {
+    let forwarders = [(to_switch, switch), (to_node, node)].map(|(from, to)| {
         let stop = Arc::clone(&stop);
-        thread::spawn(move || carry(&from, to, &stop))
+        thread::spawn(move || forward(&from, to, &stop))
     });
     let expected = Reason::Version { ours: WIRE_VERSION, theirs: NEXT };
     let Err(StartError::Join(JoinError::Refused(refusal))) = Rack::join(&file, NodeId(1)) else {
@@ -63,7 +63,7 @@ fn a_node_and_a_switch_of_different_versions_refuse_each_other_and_both_name_bot
     rack.switch_says(|reason| *reason == expected);
     rack.assert_works();
     stop.store(true, Ordering::Relaxed);
-    carriers.into_iter().for_each(|carrier| carrier.join().unwrap());
+    forwarders.into_iter().for_each(|forwarder| forwarder.join().unwrap());
 }
 
 #[test]

@@ -34,7 +34,14 @@ fn on_some(nodes: Nodes<'_>, some: &[u16], threads: u64, work: impl Fn(u64, &mut
 /// Two memories, and the metadata server at the third node.
 fn spread(bytes: u64) -> ChainsConfig {
     let homes = vec![NodeId(0), NodeId(1)];
-    ChainsConfig { homes, bytes, copies: 1, server: NodeId(2), lease: Nanos::from_millis(150), rest: None }
+    ChainsConfig {
+        homes,
+        bytes,
+        copies: 1,
+        server: NodeId(2),
+        lease: Nanos::from_millis(150),
+        quarantine: None,
+    }
 }
 
 /// A value of so many bytes that tells which one it is.
@@ -192,10 +199,10 @@ pub(crate) fn addresses_that_are_no_store_are_refused_with_why(nodes: Nodes<'_>)
     let config = ChainsConfig::at(NodeId(1), 1 << 40);
     assert!(matches!(here.chains(&config), Err(Error::BadSize { .. })));
     let config = ChainsConfig::at(NodeId(1), 64 << 10);
-    let least = here.least_rest(config.lease);
-    let rest = Nanos(least.0 - 1);
-    let short = ChainsConfig { rest: Some(rest), ..config };
-    assert_eq!(here.chains(&short).err(), Some(Error::RestTooShort { rest, least }));
+    let least = here.least_quarantine(config.lease);
+    let quarantine = Nanos(least.0 - 1);
+    let short = ChainsConfig { quarantine: Some(quarantine), ..config };
+    assert_eq!(here.chains(&short).err(), Some(Error::QuarantineTooShort { quarantine, least }));
     let store = here.chains(&ChainsConfig::at(NodeId(1), 64 << 10)).unwrap();
     let words = here.words_at::<u64>(store.addr()).err();
     assert!(matches!(words, Some(Error::WrongDiscipline { .. } | Error::Unallocated { .. })), "{words:?}");

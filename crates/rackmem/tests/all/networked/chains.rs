@@ -138,9 +138,9 @@ fn two_stores_with_the_same_keys_are_not_taken_for_each_other() {
 fn what_a_dead_client_had_comes_back_and_the_others_go_on() {
     let mut rack = Processes::start(3);
     let (mut here, mut there) = (rack.nodes[0].here(), rack.nodes[2].here());
-    let (lease, rest) = (Nanos::from_millis(20), Some(Nanos::from_millis(30)));
+    let (lease, quarantine) = (Nanos::from_millis(20), Some(Nanos::from_millis(30)));
     let mut store =
-        here.chains(&ChainsConfig { lease, rest, ..ChainsConfig::at(NodeId(1), 64 << 10) }).unwrap();
+        here.chains(&ChainsConfig { lease, quarantine, ..ChainsConfig::at(NodeId(1), 64 << 10) }).unwrap();
     let mut doomed = there.chains_at(store.addr()).unwrap();
     store.put(&mut here, 1, &[1; 1000]).unwrap();
     doomed.put(&mut there, 2, &[2; 1000]).unwrap();
@@ -170,7 +170,7 @@ fn a_client_that_dies_in_the_middle_of_puts_leaves_nothing_half_visible() {
         let mut here = rack.nodes[0].here();
         let config = ChainsConfig {
             lease: Nanos::from_millis(100),
-            rest: Some(Nanos::from_millis(150)),
+            quarantine: Some(Nanos::from_millis(150)),
             ..ChainsConfig::at(NodeId(0), 512 << 10)
         };
         let mut store = here.chains(&config).unwrap();
@@ -226,7 +226,7 @@ fn a_store_whose_metadata_server_or_memory_dies_is_lost_and_others_are_not() {
             copies: 1,
             server: NodeId(2),
             lease: Nanos::from_millis(20),
-            rest: Some(Nanos::from_millis(30)),
+            quarantine: Some(Nanos::from_millis(30)),
             bytes: 64 << 10,
         };
         let mut lost = here.chains(&config).unwrap();

@@ -11,8 +11,9 @@ use crate::networked::rig::{Processes, until};
 
 /// A store in the memories of nodes 0 to 2, whose metadata server and clients are at others, or at a memory that is not going to die.
 fn store_of(rack: &Processes, many: usize, memories: u16, server: u16) -> GlobalAddr {
-    let (lease, rest) = (Nanos::from_millis(40), Some(Nanos::from_millis(60)));
-    let config = ChainsConfig { lease, rest, server: NodeId(server), ..copies(many, memories, 512 << 10) };
+    let (lease, quarantine) = (Nanos::from_millis(40), Some(Nanos::from_millis(60)));
+    let config =
+        ChainsConfig { lease, quarantine, server: NodeId(server), ..copies(many, memories, 512 << 10) };
     let mut here = rack.nodes[usize::from(server)].here();
     here.chains(&config).unwrap().addr()
 }

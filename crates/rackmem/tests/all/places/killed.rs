@@ -74,9 +74,10 @@ fn memories_are_killed(test: &str, transport: TransportKind) {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         lines.find_map(|line| put(&line)).expect("it joins");
         // It has the first copy of one half of all slots, and the second one of the other half.
-        let (lease, rest) = (Nanos::from_millis(40), Some(Nanos::from_millis(60)));
+        let (lease, quarantine) = (Nanos::from_millis(40), Some(Nanos::from_millis(60)));
         let homes = vec![NodeId(1), NodeId(2)];
-        let config = ChainsConfig { homes, copies: 2, lease, rest, ..ChainsConfig::at(NodeId(1), 512 << 10) };
+        let config =
+            ChainsConfig { homes, copies: 2, lease, quarantine, ..ChainsConfig::at(NodeId(1), 512 << 10) };
         let mut store = None;
         until(|| {
             store = here.chains(&config).ok();
@@ -131,8 +132,8 @@ fn clients_are_killed(test: &str, transport: TransportKind) {
     }
     let places = Places::start_some("killed", transport, "timeout = \"400 ms\"", 2);
     let mut here = places.nodes[0].here();
-    let (lease, rest) = (Nanos::from_millis(40), Some(Nanos::from_millis(60)));
-    let config = ChainsConfig { lease, rest, ..ChainsConfig::at(NodeId(1), 2 << 20) };
+    let (lease, quarantine) = (Nanos::from_millis(40), Some(Nanos::from_millis(60)));
+    let config = ChainsConfig { lease, quarantine, ..ChainsConfig::at(NodeId(1), 2 << 20) };
     let mut store = here.chains(&config).unwrap();
     for round in 1..=4 {
         store.delete(&mut here, 1).unwrap();

@@ -276,7 +276,7 @@ fn a_lost_acknowledgement_of_a_write_is_made_good_by_a_later_one() {
 }
 
 #[test]
-fn a_packet_that_was_refused_for_good_ends_the_bound_queue_pair_and_all_is_in_doubt_until_the_next() {
+fn a_packet_that_was_refused_for_good_ends_the_bound_queue_pair_and_all_is_indeterminate_until_the_next() {
     let (a, b, c) = (Entry(2, 5), Entry(3, 0), Entry(4, 0));
     let mut bed = begun(AllRules, WRITES, a);
     bed.write(2, b, KEY);
@@ -284,9 +284,9 @@ fn a_packet_that_was_refused_for_good_ends_the_bound_queue_pair_and_all_is_in_do
     bed.ask(2, psn, X, b.next());
     bed.nak(*bed.bound.first_key_value().unwrap().0, NakCode::RemoteAccess);
     assert_eq!(bed.switch.unbound().collect::<Vec<_>>(), [0]);
-    assert_eq!(bed.fill(2, psn), Some(Reply::Doubted));
+    assert_eq!(bed.fill(2, psn), Some(Reply::Indeterminate));
     bed.write(3, c, KEY);
-    assert_eq!(bed.swap(3, a, c.next()), Some(Reply::Doubted), "it reaches no word");
+    assert_eq!(bed.swap(3, a, c.next()), Some(Reply::Indeterminate), "it reaches no word");
     assert_eq!(bed.switch.counters().unsteered(Unsteered::UnknownPeer), 1);
     bed.bind_all();
     bed.write(3, c, KEY);

@@ -46,7 +46,7 @@ enum Told {
         behind: Entry,
     },
     Closed,
-    Doubted,
+    Indeterminate,
     /// It has lost too often.
     GaveUp,
 }
@@ -223,7 +223,7 @@ impl<R: Rules> World<R> {
                 if let (Told::Nothing, Some(entry)) = (client.told, client.entry)
                     && !chain.contains(&entry)
                 {
-                    // What it had asked is in doubt, and will not be executed: it goes on with its slot in another use.
+                    // What it had asked is indeterminate, and will not be executed: it goes on with its slot in another use.
                     client.entry = Some(Entry(entry.0, entry.1.wrapping_add(1)));
                     self.requests.retain(|(number, _), _| *number != last);
                     self.filled.retain(|(number, _)| *number != last);
@@ -241,7 +241,7 @@ impl<R: Rules> World<R> {
                 self.bed.switch.disconnect(client_end(number));
                 self.bed.take_sent();
                 if self.client(number).told == Told::Nothing {
-                    self.client(number).told = Told::Doubted;
+                    self.client(number).told = Told::Indeterminate;
                 }
             }
         }
@@ -284,7 +284,7 @@ impl<R: Rules> World<R> {
                 }
                 None => client.told = Told::GaveUp,
             },
-            Reply::Doubted => client.told = Told::Doubted,
+            Reply::Indeterminate => client.told = Told::Indeterminate,
             Reply::Original(bits) => {
                 let found = Word::from_bits(bits).filter(|word| word.entry == cursor.version());
                 match (found.map(|word| word.next), client.entry) {
@@ -326,7 +326,7 @@ impl<R: Rules> World<R> {
             let told = match client.told {
                 Told::Nothing => 0,
                 Told::Appended { behind } => 1 << 32 | entry(behind),
-                Told::Doubted => 2 << 32,
+                Told::Indeterminate => 2 << 32,
                 Told::GaveUp => 3 << 32,
                 Told::Closed => 4 << 32,
             };

@@ -37,7 +37,7 @@ enum Told {
     Appended {
         behind: Entry,
     },
-    Doubted,
+    Indeterminate,
     /// It has lost too often.
     GaveUp,
 }
@@ -192,7 +192,7 @@ impl<R: Rules> World<R> {
                 self.broken.insert(number);
                 self.rig.switch.disconnect(client_end(number));
                 if self.client(number).told == Told::Nothing {
-                    self.client(number).told = Told::Doubted;
+                    self.client(number).told = Told::Indeterminate;
                 }
             }
         }
@@ -215,7 +215,7 @@ impl<R: Rules> World<R> {
                 self.refused.insert(refused);
                 self.write_and_swap(number);
             }
-            Reply::Doubted => client.told = Told::Doubted,
+            Reply::Indeterminate => client.told = Told::Indeterminate,
             Reply::Original(bits) => {
                 let found = Word::from_bits(bits).filter(|word| word.entry == cursor.version());
                 match found.map(|word| word.next) {
@@ -256,7 +256,7 @@ impl<R: Rules> World<R> {
             let told = match client.told {
                 Told::Nothing => 0,
                 Told::Appended { behind } => 1 << 32 | entry(behind),
-                Told::Doubted => 2 << 32,
+                Told::Indeterminate => 2 << 32,
                 Told::GaveUp => 3 << 32,
             };
             let numbers = u64::from(client.psn) << 8 | u64::from(client.attempts);

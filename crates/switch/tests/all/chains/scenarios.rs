@@ -161,7 +161,7 @@ pub(crate) fn unknown_peers<R: Rules>(rules: R) -> bool {
     let told = rig.pass_to_client(2, psn, original);
     // X and a are both in the same use of their slots, so nothing tells their words apart.
     let is_misled = told == tail(X);
-    assert!(is_misled || told == Some(Reply::Doubted), "{told:?}");
+    assert!(is_misled || told == Some(Reply::Indeterminate), "{told:?}");
     // However often it comes, and whoever else is known again by now.
     rig.connect(3);
     assert_eq!(rig.pass_to_client(2, psn, original), told);
@@ -304,7 +304,7 @@ fn a_tail_that_has_stood_for_long_needs_no_record() {
 }
 
 #[test]
-fn whoever_stands_behind_a_broken_connection_is_in_doubt() {
+fn whoever_stands_behind_a_broken_connection_is_indeterminate() {
     let (a, b, c, d) = (Entry(2, 0), Entry(3, 0), Entry(4, 0), Entry(5, 0));
     let mut rig = begun(wire::AllRules, a);
     for (client, entry) in [(2, b), (3, c)] {
@@ -317,14 +317,14 @@ fn whoever_stands_behind_a_broken_connection_is_in_doubt() {
     let original = rig.execute(3, &behind);
     assert_eq!(rig.pass_to_client(3, second, original), None);
     rig.switch.disconnect(client_end(2));
-    assert_eq!(rig.pass_to_client(3, second, original), Some(Reply::Doubted));
+    assert_eq!(rig.pass_to_client(3, second, original), Some(Reply::Indeterminate));
     assert_eq!(rig.switch.tail(KEY), None);
     rig.write(1, d, KEY);
     assert_eq!(rig.swap(1, a, d), tail(a), "nothing was ever behind it");
 }
 
 #[test]
-fn a_nak_that_ends_a_connection_leaves_it_in_doubt() {
+fn a_nak_that_ends_a_connection_leaves_it_indeterminate() {
     use wire::roce::{Aeth, Extension, NakCode, Opcode, Packet, Syndrome};
     let (a, b) = (Entry(2, 0), Entry(3, 0));
     let mut rig = begun(wire::AllRules, a);
@@ -345,7 +345,7 @@ fn a_nak_that_ends_a_connection_leaves_it_in_doubt() {
         rig.pass_to_client(2, psn, original)
     };
     assert_eq!(nak(NakCode::SequenceError), steered(a), "the packet comes again, and is rewritten as it was");
-    assert_eq!(nak(NakCode::RemoteAccess), Some(Reply::Doubted));
+    assert_eq!(nak(NakCode::RemoteAccess), Some(Reply::Indeterminate));
 }
 
 #[test]

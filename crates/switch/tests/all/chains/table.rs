@@ -61,12 +61,12 @@ rows! {
     AcksWait, acks, Appends, true, "a put has ended, and a get does not find it";
     FollowersFall, followers, No, true, "a put has ended whose entry is in no chain";
     MismatchesReset, mismatches, No, false, "every later append is sent behind one that failed";
-    UnknownPeersAreDoubted, unknown_peers, Appends, true, "after a restart, another word is taken for the one that was asked about";
+    AppendsOfUnknownPeersAreIndeterminate, unknown_peers, Appends, true, "after a restart, another word is taken for the one that was asked about";
     AllAreBound, all_are_bound, No, false, "a queue pair that is older than the switch changes a word beside a WRITE, and is overwritten";
     FillersAreAwaited, fillers, No, true, "a client's NIC takes its WRITE for executed, which was lost";
     NumbersAreTakenOnce, numbers, No, true, "an append fails because it has succeeded";
     HolesAreFilled, holes, No, false, "a dead client's entry comes into the chain after its memory was given away";
-    BegunAnewIsDoubted, anew, Bound, false, "a put has ended that the next bound queue pair never executed";
+    BegunAnewIsIndeterminate, anew, Bound, false, "a put has ended that the next bound queue pair never executed";
     OverflowsAreFirst, overflows, No, false, "an append on a client's own queue pair is overwritten by a WRITE that was in flight";
     WritesFindNothingSent, nothing_sent, Bound, true, "an append that is not steered, or the end of a chain, is overwritten";
     WritesTakeWhatIsAcknowledged, acknowledged, No, false, "a WRITE hits the next use of a slot whose append was refused";

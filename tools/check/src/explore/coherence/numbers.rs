@@ -16,7 +16,7 @@ const OF_PARITY: [u64; 2] = [0x5555_5555_5555_5555, 0xaaaa_aaaa_aaaa_aaaa];
 /// The numbers in flight of every requester, as bits.
 pub(super) struct InFlight {
     sets: [u64; REQUESTERS],
-    /// The switch, or a packet about who stands in line, has something of an event of theirs, by parity.
+    /// The switch, or a packet about who waits for whom, has something of an event of theirs, by parity.
     scored: [bool; REQUESTERS],
     /// Remembered numbers are compared with others of the same parity only.
     knows_parities: bool,

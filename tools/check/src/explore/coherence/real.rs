@@ -202,7 +202,7 @@ impl<R: Rules> Real<R> {
     }
 }
 
-/// True for the first sending of a request that will choose a provider. In a line, a WRITE-SHARED may become a
+/// True for the first sending of a request that will choose a provider. In a queue, a WRITE-SHARED may become a
 /// WRITE-MISS.
 fn chooses(effect: &Effect, queue: bool) -> bool {
     let Effect::Send(Message { packet, .. }) = effect else { return false };

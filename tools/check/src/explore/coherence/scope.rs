@@ -36,7 +36,7 @@ pub struct Scope {
     pub frames: u8,
     /// Where entries are kept at first: [`Directory::Home`] or [`Directory::Switch`].
     pub directory: Directory,
-    /// Requests that meet a writer stand in line, a READ-MISS when it has been refused once.
+    /// Requests that meet a writer wait in a queue, a READ-MISS when it has been refused once.
     pub queue: bool,
     /// Reads of blocks that another node has modified are done there.
     pub peeks: bool,
@@ -116,7 +116,7 @@ const PLAIN: Scope = Scope {
 /// Blocks are read where they are.
 const PEEK: Scope = Scope { peeks: true, threads: TAKING_TURNS, ..PLAIN };
 
-/// Requests stand in line.
+/// Requests wait in a queue.
 const LINE: Scope = Scope { queue: true, directory: SWITCH, ..PLAIN };
 
 /// All scopes.

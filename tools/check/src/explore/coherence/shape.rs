@@ -3,7 +3,7 @@
 
 use node::coherence::canonical::canonical_choice;
 use node::{DataRef, Message};
-use switch::coherence::{Carried, Resubmit, line};
+use switch::coherence::{Carried, Resubmit, wait_queue};
 use wire::{
     BlockTag, Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, Seq, Status,
 };
@@ -49,7 +49,7 @@ pub(super) fn with_seq(item: Item, seq: u64) -> Item {
 pub(super) struct Shapes {
     known: Interner<Shape>,
     nodes: usize,
-    /// Requests stand in line.
+    /// Requests wait in a queue.
     queue: bool,
 }
 
@@ -70,9 +70,9 @@ impl Shapes {
         shape << 8 | seq << 2 | data
     }
 
-    /// Whom the packet's request follows in a line: the packet names the parity of an event of that one.
+    /// Whom the packet's request follows in a queue: the packet names the parity of an event of that one.
     pub(super) fn follows(&self, item: Item) -> Option<RequesterId> {
-        line::code_in(self.of(item).packet.arg).map(|code| line::decode(code).0)
+        wait_queue::code_in(self.of(item).packet.arg).map(|code| wait_queue::decode(code).0)
     }
 
     /// The packet after its block was written.

@@ -1,6 +1,6 @@
 //! From a state to all states that can follow it: one engine for the racks of all protocols.
 //!
-//! An action changes one place, and what is outside of all places (a write also ages the other copies of what it writes).
+//! An action changes one component, and what is outside of all of them (a write also ages the other copies of what it writes).
 //! What an input does to a local state is worked out once, by the real machines, and looked up from then on: the same
 //! local states meet the same inputs in very many states of the rack.
 //!
@@ -48,22 +48,22 @@ pub(super) struct Call<'a, R: Rack> {
     pub(super) thread: Option<(usize, u8)>,
 }
 
-/// A place: its states, what is asked of them, and what inputs do to them.
-pub(super) struct Place<R: Rack, T, F, I> {
+/// A component: its states, what is asked of them, and what inputs do to them.
+pub(super) struct Component<R: Rack, T, F, I> {
     pub(super) locals: Interner<T>,
     pub(super) facts: Vec<F>,
     steps: Table<(u32, I), Steps<R>>,
 }
 
-type NodePlace<R> = Place<R, <R as Rack>::Local, <R as Rack>::Facts, Input<Item, <R as Rack>::Input>>;
+type NodeComponent<R> = Component<R, <R as Rack>::Local, <R as Rack>::Facts, Input<Item, <R as Rack>::Input>>;
 
 /// The rack, explored.
 pub(super) struct Engine<R: Rack> {
     pub(super) scope: R::Scope,
     plan: Plan,
     pub(super) machines: Box<R::Machines>,
-    pub(super) nodes: Vec<NodePlace<R>>,
-    pub(super) switch: Place<R, R::Switch, R::SwitchFacts, Item>,
+    pub(super) nodes: Vec<NodeComponent<R>>,
+    pub(super) switch: Component<R, R::Switch, R::SwitchFacts, Item>,
     outsides: Interner<OutsideOf<R>>,
     pub(super) packets: R::Packets,
     pub(super) coverage: R::Coverage,
@@ -71,7 +71,7 @@ pub(super) struct Engine<R: Rack> {
     pub(super) own: R,
 }
 
-impl<R: Rack, T: Hash + Eq, F, I> Place<R, T, F, I> {
+impl<R: Rack, T: Hash + Eq, F, I> Component<R, T, F, I> {
     fn new() -> Self {
         Self { locals: Interner::new(), facts: Vec::new(), steps: Table::default() }
     }
@@ -91,8 +91,8 @@ impl<R: Rack> Engine<R> {
             scope,
             plan,
             machines,
-            nodes: locals.iter().map(|_| Place::new()).collect(),
-            switch: Place::new(),
+            nodes: locals.iter().map(|_| Component::new()).collect(),
+            switch: Component::new(),
             outsides: Interner::new(),
             packets,
             coverage: R::Coverage::default(),
@@ -126,10 +126,10 @@ impl<R: Rack> Engine<R> {
     }
 
     pub(super) fn intern_local(&mut self, at: usize, local: R::Local) -> u32 {
-        let place = &mut self.nodes[at];
-        let (number, new) = place.locals.intern(local);
+        let component = &mut self.nodes[at];
+        let (number, new) = component.locals.intern(local);
         if new {
-            place.facts.push(self.machines.facts(at, place.locals.get(number)));
+            component.facts.push(self.machines.facts(at, component.locals.get(number)));
         }
         number
     }
@@ -164,7 +164,11 @@ impl<R: Rack> Engine<R> {
     }
 
     pub(super) fn locals(&self, world: &World) -> Vec<Rc<R::Local>> {
-        self.nodes.iter().zip(world.nodes).map(|(place, local)| Rc::clone(place.locals.get(local))).collect()
+        self.nodes
+            .iter()
+            .zip(world.nodes)
+            .map(|(component, local)| Rc::clone(component.locals.get(local)))
+            .collect()
     }
 
     // What machines do

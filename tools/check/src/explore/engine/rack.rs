@@ -27,7 +27,7 @@ pub(in crate::explore) trait Rack: Sized {
     type Told: Default;
     /// What a thread is doing; by default nothing, and its next turn may begin.
     type Doing: Copy + Eq + Hash + Debug + Default;
-    /// What there is outside of all places beside threads.
+    /// What there is outside of all components beside threads.
     type More: Copy + Eq + Hash + Debug;
     type Timer: Copy + Debug;
     type Machines: Machines<Self> + ?Sized;
@@ -97,7 +97,7 @@ pub(in crate::explore) trait Packets<R: Rack> {
     /// The node that it goes to; `None`: the switch.
     fn to(&self, item: Item) -> Option<NodeId>;
 
-    /// From which place to which it goes: between the same two, packets may have an order.
+    /// From which component to which it goes: between the same two, packets may have an order.
     fn way(&self, item: Item) -> (u16, u16);
 
     /// For a trace.
@@ -108,13 +108,13 @@ pub(in crate::explore) trait Packets<R: Rack> {
 pub(in crate::explore) struct Plan {
     /// Where threads run, and how many turns they have.
     pub(in crate::explore) threads: Vec<(u8, u8)>,
-    /// Packets pass each other; otherwise they keep their order between the same two places.
+    /// Packets pass each other; otherwise they keep their order between the same two components.
     pub(in crate::explore) reorder: bool,
     /// What may happen.
     pub(in crate::explore) left: Left,
 }
 
-/// What is outside of all places of a rack.
+/// What is outside of all components of a rack.
 pub(in crate::explore) type OutsideOf<R> = Outside<<R as Rack>::Doing, <R as Rack>::More>;
 
 /// What can happen, what makes two states one, and what must hold: of a protocol's engine.

@@ -132,7 +132,7 @@ where
         if self.plan.reorder {
             world.packets.as_mut_slice().sort_unstable();
         } else {
-            // Stable: packets between the same two places keep their order.
+            // Stable: packets between the same two components keep their order.
             world.packets.as_mut_slice().sort_by_key(|item| self.packets.way(*item));
         }
     }
@@ -195,7 +195,7 @@ where
     }
 
     fn local_states(&self) -> Vec<usize> {
-        self.nodes.iter().map(|place| place.locals.len()).chain([self.switch.locals.len()]).collect()
+        self.nodes.iter().map(|component| component.locals.len()).chain([self.switch.locals.len()]).collect()
     }
 
     fn coverage(&self) -> R::Coverage {

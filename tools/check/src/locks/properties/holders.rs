@@ -42,8 +42,12 @@ fn check_incarnation<R: Rules>(
             return Err(format!("two nodes have term {:?} over {lock}", holding.term));
         }
         // Of memory that was given back, and given out again before the node has heard from the home: it lets nobody in.
-        let is_doubted = locks.allocations.real && holding.doubted;
-        if holding.complete && !holding.moving && !is_doubted && may_write.replace(holding.term).is_some() {
+        let is_indeterminate = locks.allocations.real && holding.indeterminate;
+        if holding.complete
+            && !holding.moving
+            && !is_indeterminate
+            && may_write.replace(holding.term).is_some()
+        {
             return Err(format!("two nodes may write under lock {lock}"));
         }
     }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use rackmem::BlockSize;
 
-use super::node::{Done, Operating, Operation, Order, Place, Turn};
+use super::node::{Done, Operating, Operation, Order, Place, RunOrder};
 use super::report::{Busy, Figure};
 use crate::bench::bare::Bare;
 use crate::bench::nodes::{How, Nodes, spec};
@@ -73,8 +73,8 @@ impl Rack {
     }
 
     /// What every node but the words' home has done; all of them at once.
-    fn run(&mut self, turn: Turn) -> Result<Vec<Done>, Fault> {
-        self.nodes.ask_each(self.others.clone().map(|node| (node, Order::Run(turn))))
+    fn run(&mut self, order: RunOrder) -> Result<Vec<Done>, Fault> {
+        self.nodes.ask_each(self.others.clone().map(|node| (node, Order::Run(order))))
     }
 
     /// What all words add up to has to be what was added.
@@ -138,7 +138,7 @@ pub(crate) fn measure(question: &Question<'_>, interrupt: &Interrupt) -> Result<
             if interrupt.requested() {
                 return Err(Fault::Interrupted);
             }
-            let turn = Turn {
+            let order = RunOrder {
                 operation: of.operation,
                 hot: of.hot,
                 bare: false,
@@ -146,15 +146,15 @@ pub(crate) fn measure(question: &Question<'_>, interrupt: &Interrupt) -> Result<
                 in_flight: question.in_flight,
                 millis: if round == 0 { question.millis / 5 + 1 } else { question.millis },
             };
-            let done = rack.run(turn)?;
+            let done = rack.run(order)?;
             added += done.iter().map(|done| done.added).sum::<u64>();
             let yardstick = if bare {
-                Some(nanos(&rack.run(Turn { bare: true, ..turn })?))
+                Some(nanos(&rack.run(RunOrder { bare: true, ..order })?))
             } else {
                 exchange.as_mut().map(|it| it.exchange_of_two(EXCHANGES)).transpose()?.map(|it| it.mean())
             };
             let timed = if of.operation.is_blocking() {
-                rack.run(Turn { timed: true, millis: turn.millis / TIMED + 1, ..turn })?
+                rack.run(RunOrder { timed: true, millis: order.millis / TIMED + 1, ..order })?
             } else {
                 Vec::new()
             };
@@ -193,7 +193,7 @@ pub(crate) fn measure(question: &Question<'_>, interrupt: &Interrupt) -> Result<
 pub(crate) fn busy(question: &Question<'_>, interrupt: &Interrupt) -> Result<Busy, Fault> {
     let mut rack = Rack::start(question, false, &[], interrupt)?;
     rack.nodes.ask::<()>(HOME, Order::Compute)?;
-    let turn = Turn {
+    let order = RunOrder {
         operation: Operation::FetchAdd,
         hot: false,
         bare: false,
@@ -205,7 +205,7 @@ pub(crate) fn busy(question: &Question<'_>, interrupt: &Interrupt) -> Result<Bus
     let (mut added, mut rates) = (0, Vec::new());
     // The first round finds out that the machine is full.
     for round in 0..=question.rounds {
-        let done = rack.run(turn)?;
+        let done = rack.run(order)?;
         added += done.iter().map(|done| done.added).sum::<u64>();
         if round > 0 {
             done.iter().filter_map(|done| done.samples.as_ref()).for_each(|it| times.add(it));
@@ -226,8 +226,9 @@ pub(crate) fn count(
     interrupt: &Interrupt,
 ) -> Result<(), Fault> {
     let mut rack = Rack::start(question, false, program, interrupt)?;
-    let turn = Turn { operation, hot: true, bare: false, timed: false, in_flight: times.min(64), millis: 1 };
-    let added: u64 = rack.run(turn)?.iter().map(|done| done.added).sum();
+    let order =
+        RunOrder { operation, hot: true, bare: false, timed: false, in_flight: times.min(64), millis: 1 };
+    let added: u64 = rack.run(order)?.iter().map(|done| done.added).sum();
     rack.nodes.ask::<()>(HOME + 1, Order::Count(operation, times))?;
     rack.sound(added + times)
 }

@@ -51,7 +51,7 @@ impl Operation {
 
 /// One measurement.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Turn {
+pub(crate) struct RunOrder {
     pub(super) operation: Operation,
     /// All on one word.
     pub(super) hot: bool,
@@ -89,7 +89,7 @@ pub(crate) enum Order {
     /// These are the words; and whether there have to be words of one's own to compare with.
     Open(Place, bool),
     /// Operate on them. Answers what was [`Done`].
-    Run(Turn),
+    Run(RunOrder),
     /// Do one so many times, on the first word, for a program that counts instructions.
     Count(Operation, u64),
     /// Answer what all of them add up to.
@@ -136,7 +136,7 @@ impl Work for Operating {
                 *mine = Some(Mine::new(self.node.handle(), &place, bare)?);
                 answer(())
             }
-            (Order::Run(turn), Some(mine)) => answer(mine.run(&turn)?),
+            (Order::Run(order), Some(mine)) => answer(mine.run(&order)?),
             (Order::Count(operation, times), Some(mine)) => {
                 answer(mine.counted_operations(operation, times)?)
             }
@@ -182,18 +182,18 @@ impl Mine {
         if hot { 0 } else { ((u128::from(self.state) * u128::from(self.count)) >> 64) as usize }
     }
 
-    fn run(&mut self, turn: &Turn) -> Result<Done, Error> {
-        let done = match (turn.bare, turn.operation) {
-            (false, Operation::FetchAdd) => self.one_by_one(turn, |mine, at| {
+    fn run(&mut self, order: &RunOrder) -> Result<Done, Error> {
+        let done = match (order.bare, order.operation) {
+            (false, Operation::FetchAdd) => self.one_by_one(order, |mine, at| {
                 black_box(mine.words.fetch_add(&mut mine.handle, at, 1)?);
                 Ok(())
             }),
-            (false, Operation::CompareExchange) => self.one_by_one(turn, |mine, at| {
+            (false, Operation::CompareExchange) => self.one_by_one(order, |mine, at| {
                 let swapped = mine.zeroes.compare_exchange(&mut mine.handle, at, 0, 0)?;
                 assert!(swapped.is_ok(), "a word that nobody changes has changed: a bug");
                 Ok(())
             }),
-            (false, Operation::Load) => self.one_by_one(turn, |mine, at| {
+            (false, Operation::Load) => self.one_by_one(order, |mine, at| {
                 black_box(mine.words.load(&mut mine.handle, at)?);
                 Ok(())
             }),
@@ -203,7 +203,7 @@ impl Mine {
                     mine.pending.push(pending);
                     Ok(())
                 };
-                self.many(turn, turn.in_flight, post, |mine| {
+                self.many(order, order.in_flight, post, |mine| {
                     for pending in mine.pending.drain(..) {
                         black_box(pending.wait(&mut mine.handle)?);
                     }
@@ -211,36 +211,36 @@ impl Mine {
                 })
             }
             (false, Operation::Add) => self.many(
-                turn,
-                turn.in_flight,
+                order,
+                order.in_flight,
                 |mine, at| mine.words.add(&mut mine.handle, at, 1),
                 |mine| mine.handle.flush(),
             ),
-            (true, Operation::CompareExchange) => self.one_by_one(turn, |mine, at| {
+            (true, Operation::CompareExchange) => self.one_by_one(order, |mine, at| {
                 let word = &mine.bare[at];
                 let found = word.load(Ordering::Relaxed);
                 black_box(word.compare_exchange(found, found, Ordering::SeqCst, Ordering::SeqCst)).ok();
                 Ok(())
             }),
-            (true, Operation::Load) => self.one_by_one(turn, |mine, at| {
+            (true, Operation::Load) => self.one_by_one(order, |mine, at| {
                 black_box(mine.bare[at].load(Ordering::SeqCst));
                 Ok(())
             }),
             (true, Operation::FetchAdd | Operation::Post | Operation::Add) => {
-                self.one_by_one(turn, |mine, at| {
+                self.one_by_one(order, |mine, at| {
                     black_box(mine.bare[at].fetch_add(1, Ordering::SeqCst));
                     Ok(())
                 })
             }
         }?;
-        let adds = matches!(turn.operation, Operation::FetchAdd | Operation::Post | Operation::Add);
-        Ok(Done { added: if adds && !turn.bare { done.operations } else { 0 }, ..done })
+        let adds = matches!(order.operation, Operation::FetchAdd | Operation::Post | Operation::Add);
+        Ok(Done { added: if adds && !order.bare { done.operations } else { 0 }, ..done })
     }
 
     /// So many on the first word. Callgrind counts what is in here, and knows it by its name.
     #[inline(never)]
     fn counted_operations(&mut self, operation: Operation, times: u64) -> Result<(), Error> {
-        // So many to a turn that the loop is hardly counted.
+        // So many to a run that the loop is hardly counted.
         macro_rules! eight {
             ($operation:expr) => {{
                 (
@@ -269,13 +269,13 @@ impl Mine {
     #[inline]
     fn one_by_one(
         &mut self,
-        turn: &Turn,
+        order: &RunOrder,
         one: impl Fn(&mut Self, usize) -> Result<(), Error>,
     ) -> Result<Done, Error> {
-        if !turn.timed {
-            return self.many(turn, CHUNK, one, |_| Ok(()));
+        if !order.timed {
+            return self.many(order, CHUNK, one, |_| Ok(()));
         }
-        let (lasts, hot) = (Duration::from_millis(turn.millis), turn.hot);
+        let (lasts, hot) = (Duration::from_millis(order.millis), order.hot);
         let mut recorder = Recorder::new();
         let began = Instant::now();
         let mut last = began;
@@ -295,12 +295,12 @@ impl Mine {
     #[inline]
     fn many(
         &mut self,
-        turn: &Turn,
+        order: &RunOrder,
         chunk: u64,
         one: impl Fn(&mut Self, usize) -> Result<(), Error>,
         wait: impl Fn(&mut Self) -> Result<(), Error>,
     ) -> Result<Done, Error> {
-        let (lasts, hot) = (Duration::from_millis(turn.millis), turn.hot);
+        let (lasts, hot) = (Duration::from_millis(order.millis), order.hot);
         let began = Instant::now();
         let mut operations = 0;
         loop {

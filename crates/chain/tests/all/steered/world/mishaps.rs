@@ -5,13 +5,13 @@ use check::history::Operation;
 use wire::{Nanos, Rules};
 
 use super::faults::Faults;
-use super::{DOUBT, Event, REST, World};
+use super::{DECIDE_AFTER, Event, QUARANTINE, World};
 
 impl<R: Rules> World<R> {
     pub(super) fn mishap(&mut self) {
         let Faults { restarts, forgets, breaks, deaths, sleeps, keys, .. } = self.faults;
         let anew = if self.switch.config().binding.queue_pairs > 0 { breaks } else { 0 };
-        let at = self.random.below(self.places.len() as u64) as usize;
+        let at = self.random.below(self.workers.len() as u64) as usize;
         let mut left = self.random.below(1_000_000);
         let mut is = |chance: u64| {
             let now = left < chance;
@@ -48,7 +48,7 @@ impl<R: Rules> World<R> {
         } else if is(deaths) {
             self.die(at);
         } else if is(sleeps) {
-            self.places[at].asleep = self.now + self.random.below(2 * REST);
+            self.workers[at].asleep = self.now + self.random.below(2 * QUARANTINE);
         } else if is(keys) {
             let key = self.random.below(self.keys);
             if self.switch.holds(key) { self.switch.evict(key) } else { _ = self.switch.admit(key) }
@@ -58,7 +58,7 @@ impl<R: Rules> World<R> {
     /// A client dies, and another one comes.
     pub(crate) fn die(&mut self, at: usize) {
         let next = self.client();
-        let dead = std::mem::replace(&mut self.places[at], next);
+        let dead = std::mem::replace(&mut self.workers[at], next);
         self.reconnect(at + 1);
         for (op, running) in dead.running {
             let client = dead.id.0 * 100_000 + op.0;
@@ -72,15 +72,15 @@ impl<R: Rules> World<R> {
 
     /// True if no operation is in flight.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.places.iter().all(|place| place.running.is_empty())
+        self.workers.iter().all(|worker| worker.running.is_empty())
     }
 
     /// All clients die, and what they have comes back: how many units are neither free nor a chain's tail then.
     pub(crate) fn leaked(&mut self) -> u64 {
-        for at in 0..self.places.len() {
+        for at in 0..self.workers.len() {
             self.die(at);
         }
-        let until = self.now + 4 * (REST + DOUBT);
+        let until = self.now + 4 * (QUARANTINE + DECIDE_AFTER);
         while self.now < until && self.step() {}
         let (made, free) = self.metadata.memory();
         // The tail with the largest value has eight units.

@@ -27,11 +27,11 @@ const BUFFER: u64 = 1024;
 const AT_A_TIME: usize = 2;
 pub(crate) const LEASE: u64 = 3_000;
 /// Longer than cursors count, tails are known, and requests are in flight.
-pub(crate) const REST: u64 = LEASE + LIFETIME + DOUBT + 1_000;
+pub(crate) const QUARANTINE: u64 = LEASE + LIFETIME + DECIDE_AFTER + 1_000;
 /// How long the switch takes for true what it knows.
 const LIFETIME: u64 = 8_000;
 /// Longer than any request is in flight: that is checked.
-pub(crate) const DOUBT: u64 = 12_000;
+pub(crate) const DECIDE_AFTER: u64 = 12_000;
 const UNITS: u32 = 2_500;
 
 #[derive(Clone)]
@@ -95,7 +95,7 @@ struct Running {
 }
 
 /// A client; or, without a machine, the metadata server's side of its connection.
-struct Place<R: Rules> {
+struct Worker<R: Rules> {
     id: ClientId,
     machine: Client<R>,
     running: BTreeMap<OpId, Running>,
@@ -112,7 +112,7 @@ pub(crate) struct World<R: Rules> {
     links: Vec<Option<(QpNumber, QpNumber)>>,
     /// The memory's ends of bound queue pairs.
     bound: Vec<Option<QpNumber>>,
-    places: Vec<Place<R>>,
+    workers: Vec<Worker<R>>,
     pub(crate) metadata: Metadata<R>,
     pub(crate) switch: Steering<R>,
     events: BTreeMap<(u64, u64), Event>,
@@ -147,9 +147,13 @@ impl<R: Rules> World<R> {
             binding: how.binding,
             ..chains::Config::default()
         };
-        let rest = Nanos(REST);
-        let config_of_metadata =
-            metadata::Config { units: UNITS, rest, patience: Nanos(1_000), doubt: Nanos(DOUBT) };
+        let quarantine = Nanos(QUARANTINE);
+        let config_of_metadata = metadata::Config {
+            units: UNITS,
+            quarantine,
+            timeout: Nanos(1_000),
+            decide_after: Nanos(DECIDE_AFTER),
+        };
         let lens = (0..clients + 2).map(|at| match at {
             MEMORY => (UNITS as usize + 1) * 64,
             _ => BUFFER as usize * (AT_A_TIME + 8),
@@ -164,7 +168,7 @@ impl<R: Rules> World<R> {
             links: vec![None; nics.len()],
             bound: vec![None; how.binding.queue_pairs],
             nics,
-            places: Vec::new(),
+            workers: Vec::new(),
             metadata: Metadata::with_rules(rules, config_of_metadata),
             switch: Steering::with_rules(rules, &config).unwrap(),
             events: BTreeMap::new(),
@@ -181,7 +185,7 @@ impl<R: Rules> World<R> {
             swaps_anyway: how.swaps_anyway,
             out: Vec::new(),
         };
-        world.places = (0..clients).map(|_| world.client()).collect();
+        world.workers = (0..clients).map(|_| world.client()).collect();
         (0..how.binding.queue_pairs).for_each(|at| world.bind(at));
         for at in 1..world.nics.len() {
             world.connect(at);
@@ -202,7 +206,7 @@ impl<R: Rules> World<R> {
         self.events.insert((self.now + after, number), event);
     }
 
-    fn client(&mut self) -> Place<R> {
+    fn client(&mut self) -> Worker<R> {
         let cursors = 1 + self.random.below(4) as usize;
         let slots = 1 + self.random.below(3) as u32;
         let config = client::Config { lease: Nanos(LEASE), slots, cursors };
@@ -212,17 +216,17 @@ impl<R: Rules> World<R> {
             machine = machine.swapping_at_once();
         }
         if self.random.below(2) == 0 {
-            machine.expect_steered_appends(Nanos(REST * 8));
+            machine.expect_steered_appends(Nanos(QUARANTINE * 8));
         }
         if self.switch.config().reads > 0 {
             machine.expect_steered_reads();
             machine = machine.asking_for_more(self.random.below(3) as u32);
         }
-        Place { id: ClientId(self.number()), machine, running: BTreeMap::new(), asleep: 0 }
+        Worker { id: ClientId(self.number()), machine, running: BTreeMap::new(), asleep: 0 }
     }
 
     const fn metadata_node(&self) -> usize {
-        self.places.len() + 1
+        self.workers.len() + 1
     }
 
     // Clients.
@@ -230,8 +234,8 @@ impl<R: Rules> World<R> {
     fn begin(&mut self, at: usize) {
         let pause = 1 + self.random.below(120);
         self.schedule(pause, Event::Begin(at));
-        let place = &self.places[at];
-        if self.is_ending || place.running.len() >= AT_A_TIME || place.asleep > self.now {
+        let worker = &self.workers[at];
+        if self.is_ending || worker.running.len() >= AT_A_TIME || worker.asleep > self.now {
             return;
         }
         let key = self.random.below(self.keys);
@@ -251,24 +255,24 @@ impl<R: Rules> World<R> {
             }
             _ => (Request::Get, Op::Read { value: None }),
         };
-        let place = &mut self.places[at];
-        let taken: Vec<u64> = place.running.values().map(|running| running.buffer).collect();
+        let worker = &mut self.workers[at];
+        let taken: Vec<u64> = worker.running.values().map(|running| running.buffer).collect();
         let buffers = (0..).map(|at| BASE + at * BUFFER);
         let buffer = buffers.into_iter().find(|buffer| !taken.contains(buffer)).unwrap();
         let running = Running { key, op: what, invoke: self.now, value: op.0, buffer, is_torn: false };
-        place.running.insert(op, running);
+        worker.running.insert(op, running);
         let mut effects = Vec::new();
-        place.machine.begin(Nanos(self.now), op, key, request, &mut effects);
+        worker.machine.begin(Nanos(self.now), op, key, request, &mut effects);
         self.apply(at, effects);
     }
 
     fn apply(&mut self, at: usize, effects: Vec<client::Effect>) {
         for effect in effects {
-            let place = &self.places[at];
-            let id = place.id;
+            let worker = &self.workers[at];
+            let id = worker.id;
             match effect {
                 client::Effect::Verb(op, _, verb) => {
-                    let Running { buffer, value, .. } = place.running[&op];
+                    let Running { buffer, value, .. } = worker.running[&op];
                     self.post(at + 1, op.0, verb, buffer, value);
                 }
                 client::Effect::Call(op, call) => {
@@ -289,8 +293,8 @@ impl<R: Rules> World<R> {
     }
 
     fn done(&mut self, at: usize, op: OpId, done: Done, trips: u32) {
-        let place = &mut self.places[at];
-        let running = place.running.remove(&op).expect("it was begun");
+        let worker = &mut self.workers[at];
+        let running = worker.running.remove(&op).expect("it was begun");
         let sum = &mut self.trips[usize::from(matches!(running.op, Op::Read { .. }))];
         *sum = (sum.0 + u64::from(trips), sum.1 + 1);
         let what = match (running.op, done) {
@@ -308,15 +312,15 @@ impl<R: Rules> World<R> {
             }
             (what, done) => panic!("{what:?} ended with {done:?}"),
         };
-        let (client, key) = (place.id.0 * 100_000 + op.0, running.key);
+        let (client, key) = (worker.id.0 * 100_000 + op.0, running.key);
         let (invoke, ret) = (Nanos(running.invoke), Some(Nanos(self.now)));
         self.history.push(Operation { client, key, op: what, invoke, ret });
     }
 
-    /// The place of a client that lives and is awake; if it sleeps, the event comes later.
+    /// The worker of a client that lives and is awake; if it sleeps, the event comes later.
     fn awake(&mut self, id: ClientId, event: Event) -> Option<(usize, Event)> {
-        let at = self.places.iter().position(|place| place.id == id)?;
-        let asleep = self.places[at].asleep;
+        let at = self.workers.iter().position(|worker| worker.id == id)?;
+        let asleep = self.workers[at].asleep;
         if asleep > self.now {
             self.schedule(asleep - self.now, event);
             return None;
@@ -388,22 +392,22 @@ impl<R: Rules> World<R> {
             Event::Reconnect(at) => self.reconnect(at),
             Event::Outcome(id, ..) => {
                 let Some((at, Event::Outcome(_, op, outcome, value))) = self.awake(id, event) else { return };
-                let place = &mut self.places[at];
-                let running = place.running.get_mut(&op).expect("it is in flight");
+                let worker = &mut self.workers[at];
+                let running = worker.running.get_mut(&op).expect("it is in flight");
                 if let Outcome::Read(_) = outcome {
                     running.value = value;
                 }
-                place.machine.on_outcome(Nanos(self.now), op, outcome, &mut effects);
+                worker.machine.on_outcome(Nanos(self.now), op, outcome, &mut effects);
                 self.apply(at, effects);
             }
             Event::Answer(id, ..) => {
                 let Some((at, Event::Answer(_, op, answer))) = self.awake(id, event) else { return };
-                let machine = &mut self.places[at].machine;
+                let machine = &mut self.workers[at].machine;
                 machine.on_answer(Nanos(self.now), op, Some(answer), &mut effects);
                 self.apply(at, effects);
             }
             Event::Call(client, op, call) => {
-                if !self.places.iter().any(|place| place.id == client) {
+                if !self.workers.iter().any(|worker| worker.id == client) {
                     return;
                 }
                 let id = CallId { client, number: self.number() };

@@ -10,7 +10,7 @@ use wire::chains::EntryHead;
 use wire::roce::{AtomicEth, Extension, Key, Opcode, Packet, Psn};
 use wire::{Nanos, NodeId, Rules};
 
-use super::{BUFFER, DOUBT, Event, Flight, MEMORY, OpId, World};
+use super::{BUFFER, DECIDE_AFTER, Event, Flight, MEMORY, OpId, World};
 use crate::steered::nic::{BASE, Bytes, address};
 
 impl<R: Rules> World<R> {
@@ -100,7 +100,7 @@ impl<R: Rules> World<R> {
         }
         self.out = out;
         if broken && at != MEMORY {
-            // The others hear of it before anybody is told that something is in doubt.
+            // The others hear of it before anybody is told that something is indeterminate.
             self.disconnect(at);
             self.connect(at);
         }
@@ -172,7 +172,7 @@ impl<R: Rules> World<R> {
         {
             let posted = self.posted.get(&(usize::from(from.0), packet.to, packet.psn.get()));
             let age = self.now - posted.copied().unwrap_or(self.now);
-            assert!(age < DOUBT, "a request was in flight for {age}");
+            assert!(age < DECIDE_AFTER, "a request was in flight for {age}");
         }
         self.carry_out(to, &bytes, out);
     }
@@ -234,9 +234,9 @@ impl<R: Rules> World<R> {
             };
             return self.schedule(1, Event::Walked(id, outcome));
         }
-        let place = &mut self.places[at - 1];
+        let worker = &mut self.workers[at - 1];
         // Work of a client that died before.
-        let Some(running) = place.running.get_mut(&OpId(id)) else { return };
+        let Some(running) = worker.running.get_mut(&OpId(id)) else { return };
         let bytes = &mut self.nics[at].bytes;
         let (outcome, value) = match (completion.original, completion.len) {
             _ if !is_done => (Outcome::Unknown, 0),
@@ -250,7 +250,7 @@ impl<R: Rules> World<R> {
             }
             _ => (Outcome::Written, 0),
         };
-        let id_of_client = place.id;
+        let id_of_client = worker.id;
         self.schedule(1, Event::Outcome(id_of_client, OpId(id), outcome, value));
     }
 }

@@ -1,7 +1,7 @@
-//! Standing in line (`requester/line.rs`): the lock comes from the one before, and goes to the one behind.
+//! Waiting in the queue (`requester/wait_queue.rs`): the lock comes from the one before, and goes to the one behind.
 
 use node::{Access, Drop, Store};
-use switch::coherence::line;
+use switch::coherence::wait_queue;
 use wire::{BlockTag, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, Seq, Status};
 
 use crate::coherence::packets::{
@@ -23,14 +23,14 @@ fn follow(before: &Packet, kind: Kind, seq: u64) -> Packet {
         epoch: EPOCH,
         incarnation: INCARNATION,
         in_switch: true,
-        arg: line::with_code(7, line::code(before.requester, before.seq)),
+        arg: wait_queue::with_code(7, wait_queue::code(before.requester, before.seq)),
         ..behind.reply(Kind::Follow, Endpoint::Switch, Endpoint::Requester(ME))
     }
 }
 
 /// The same answer, to a request that was handed the lock.
 fn handed(answer: Packet) -> Packet {
-    Packet { arg: line::with_code(answer.arg, line::code(BEFORE, Seq(1))), ..answer }
+    Packet { arg: wait_queue::with_code(answer.arg, wait_queue::code(BEFORE, Seq(1))), ..answer }
 }
 
 /// The one before tells that its unlock is recorded.
@@ -188,7 +188,7 @@ fn an_event_that_is_refused_at_its_turn_installs_what_it_was_told() {
 }
 
 #[test]
-fn a_read_miss_stands_in_line_when_it_has_been_refused_often_enough() {
+fn a_read_miss_waits_in_the_queue_when_it_has_been_refused_often_enough() {
     let mut rig = Rig::with(|config| (config.queue, config.refusals_before_queue) = (true, 2));
     let mut request = rig.miss(theirs(1), Access::Shared);
     for refusals in 0..6 {

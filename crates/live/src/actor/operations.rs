@@ -1,7 +1,7 @@
 //! What application threads ask of their node when a hit will not do, and how they wait for it.
 //!
 //! An operation is one path, in one function ([`Operations::run`], and for locks [`Operations::run_on_lock`]): the thread enters
-//! the node's place, calls a machine there, has the carrier take what follows to where it belongs, and waits for its waker.
+//! the node's actor, calls a machine there, has the driver deliver what follows, and waits for its waker.
 //! What is asked is a value, so that this is compiled for each kind of rack, and not for each kind of caller.
 
 use std::sync::{Arc, MutexGuard};
@@ -10,29 +10,30 @@ use node::{Access, Outcome, Started};
 use wire::{BlockTag, Discipline, GlobalAddr, Incarnation, Mode, Nanos, NodeId, Refusal, SlotId};
 
 use super::context::ThreadContext;
-use super::inbox::{Input, Place};
-use super::node_place::NodePlace;
+use super::inbox::{Actor, Input};
+use super::node_machines::NodeMachines;
 use super::outcome::Failure;
 use crate::memory::StoreOf;
 use crate::waiting::SpinThenPark;
 
-/// What carries messages to and from the places that this process has.
-pub(crate) trait Carrier {
+/// What delivers messages to and from the actors of this process.
+pub(crate) trait Driver {
     /// Time since the rack's start, as this process counts it.
     fn now(&self) -> Nanos;
 
-    /// The place of a node of this process. Who has entered it and called a machine there goes on with [`Carrier::carry`].
-    fn place(&self, node: NodeId) -> &Place<NodePlace>;
+    /// The actor of a node of this process. A thread that has entered it and called a machine there goes on with
+    /// [`Driver::deliver`].
+    fn actor(&self, node: NodeId) -> &Actor<NodeMachines>;
 
     /// The store of its machine for blocks.
     fn store(&self, node: NodeId) -> StoreOf<'_>;
 
-    /// Puts the effects of a call where they belong, still under the place's lock: that keeps messages from one place to
+    /// Puts the effects of a call where they belong, still under the actor's lock: that keeps messages from one actor to
     /// another in order, and what they name may change later.
-    fn dispatch(&self, place: &mut NodePlace, store: &StoreOf<'_>, context: &mut ThreadContext);
+    fn dispatch(&self, machines: &mut NodeMachines, store: &StoreOf<'_>, context: &mut ThreadContext);
 
-    /// Drains a node's place, lets go of it, and carries everything that follows.
-    fn carry(&self, node: NodeId, place: MutexGuard<'_, NodePlace>, context: &mut ThreadContext);
+    /// Drains a node's inbox, lets go of its machines, and delivers everything that follows.
+    fn deliver(&self, node: NodeId, machines: MutexGuard<'_, NodeMachines>, context: &mut ThreadContext);
 
     /// Leaves something for a node's machines, and runs them.
     fn leave(&self, node: NodeId, context: &mut ThreadContext, input: Input);
@@ -41,7 +42,7 @@ pub(crate) trait Carrier {
     fn run_due(&self, node: NodeId, context: &mut ThreadContext, now: Nanos);
 
     /// Spends a moment of a wait: does what is to be done, or gives the core away.
-    fn pause(&self, node: NodeId, context: &mut ThreadContext, patience: &mut SpinThenPark);
+    fn pause(&self, node: NodeId, context: &mut ThreadContext, spin_then_park: &mut SpinThenPark);
 
     /// A wait of this thread is about to begin.
     fn begin_wait(&self) -> SpinThenPark;
@@ -95,7 +96,7 @@ pub(crate) enum AskLocks {
     End { lock: GlobalAddr, is_lost: bool },
 }
 
-/// How a thread gets what it asks for, whoever carries the messages.
+/// How a thread gets what it asks for, whatever driver delivers the messages.
 pub(crate) trait Operations: Send + Sync {
     /// Starts an operation, and waits for its outcome.
     fn run(&self, node: NodeId, context: &mut ThreadContext, ask: Ask)
@@ -112,11 +113,11 @@ pub(crate) trait Operations: Send + Sync {
     /// Releases the block lock in this slot.
     fn release(&self, node: NodeId, context: &mut ThreadContext, slot: SlotId);
 
-    /// As [`Carrier::leave`].
+    /// As [`Driver::leave`].
     fn leave(&self, node: NodeId, context: &mut ThreadContext, input: Input);
 }
 
-impl<C: Carrier + Send + Sync> Operations for C {
+impl<C: Driver + Send + Sync> Operations for C {
     fn run(
         &self,
         node: NodeId,
@@ -124,10 +125,10 @@ impl<C: Carrier + Send + Sync> Operations for C {
         ask: Ask,
     ) -> Result<(Started, Outcome), Failure> {
         loop {
-            let (now, mut patience) = begin(self, node, context)?;
-            let mut place = self.place(node).enter();
-            let (at, store, out) = (place.at(now, context), &mut self.store(node), &mut context.effects);
-            let machine = &mut place.node;
+            let (now, mut spin_then_park) = begin(self, node, context)?;
+            let mut machines = self.actor(node).enter();
+            let (at, store, out) = (machines.at(now, context), &mut self.store(node), &mut context.effects);
+            let machine = &mut machines.node;
             let started = match ask {
                 Ask::Own(tag) => machine.on_access(at, tag, Access::Modified, store, out),
                 Ask::Read(tag, bytes) => machine.on_read(at, tag, bytes, store, out),
@@ -138,19 +139,19 @@ impl<C: Carrier + Send + Sync> Operations for C {
                 Ask::Free(addr, incarnation) => machine.on_free(at, (addr, incarnation), store, out),
             };
             if let Started::Slot(slot) | Started::Join(slot) = started {
-                place.wait_for(slot, Arc::clone(&context.waker));
+                machines.wait_for(slot, Arc::clone(&context.waker));
             }
-            self.carry(node, place, context);
+            self.deliver(node, machines, context);
             let outcome = match started {
                 Started::Slot(_) | Started::Join(_) => {
-                    await_outcome(self, node, context, &mut patience, Nanos::MAX)
+                    await_outcome(self, node, context, &mut spin_then_park, Nanos::MAX)
                 }
                 Started::Pinned(frame) => Ok(Some(Outcome::Pinned(frame))),
                 Started::Retry => Ok(Some(Outcome::Retry)),
                 // Slots that locks have are not worth waiting for.
                 Started::Full if matches!(ask, Ask::Lock { .. }) => Err(Failure::NoSlot),
                 Started::Full => {
-                    self.pause(node, context, &mut patience);
+                    self.pause(node, context, &mut spin_then_park);
                     Ok(None)
                 }
             };
@@ -170,11 +171,11 @@ impl<C: Carrier + Send + Sync> Operations for C {
         context: &mut ThreadContext,
         ask: AskLocks,
     ) -> Result<Outcome, Failure> {
-        let (now, mut patience) = begin(self, node, context)?;
-        let mut place = self.place(node).enter();
-        let at = place.at(now, context);
-        let ticket = place.locks.ticket_for(Arc::clone(&context.waker));
-        let (all, kept) = place.machines();
+        let (now, mut spin_then_park) = begin(self, node, context)?;
+        let mut machines = self.actor(node).enter();
+        let at = machines.at(now, context);
+        let ticket = machines.locks.ticket_for(Arc::clone(&context.waker));
+        let (all, kept) = machines.all();
         let (store, out) = (&mut self.store(node).of_locks(kept), &mut context.lock_effects);
         let mut until = Nanos::MAX;
         let lock = match ask {
@@ -194,23 +195,23 @@ impl<C: Carrier + Send + Sync> Operations for C {
                 lock
             }
         };
-        self.carry(node, place, context);
-        let mut outcome = await_outcome(self, node, context, &mut patience, until);
+        self.deliver(node, machines, context);
+        let mut outcome = await_outcome(self, node, context, &mut spin_then_park, until);
         if let Ok(None) = outcome {
-            let mut place = self.place(node).enter();
-            let at = place.at(self.now(), context);
-            let (all, kept) = place.machines();
+            let mut machines = self.actor(node).enter();
+            let at = machines.at(self.now(), context);
+            let (all, kept) = machines.all();
             let (store, out) = (&mut self.store(node).of_locks(kept), &mut context.lock_effects);
             let waited = all.locks.on_cancel(at, ticket, lock, store, out);
             if waited {
-                place.locks.forget(ticket);
+                machines.locks.forget(ticket);
             }
-            self.carry(node, place, context);
+            self.deliver(node, machines, context);
             outcome = if waited {
                 Ok(Some(Outcome::Failed(Refusal::Locked)))
             } else {
                 // It was told so a moment ago.
-                await_outcome(self, node, context, &mut patience, Nanos::MAX)
+                await_outcome(self, node, context, &mut spin_then_park, Nanos::MAX)
             };
         }
         self.end_wait(context);
@@ -222,52 +223,52 @@ impl<C: Carrier + Send + Sync> Operations for C {
     }
 
     fn release(&self, node: NodeId, context: &mut ThreadContext, slot: SlotId) {
-        let mut place = self.place(node).enter();
-        let at = place.at(self.now(), context);
-        place.node.on_release(at, slot, &mut self.store(node), &mut context.effects);
-        self.carry(node, place, context);
+        let mut machines = self.actor(node).enter();
+        let at = machines.at(self.now(), context);
+        machines.node.on_release(at, slot, &mut self.store(node), &mut context.effects);
+        self.deliver(node, machines, context);
     }
 
     fn leave(&self, node: NodeId, context: &mut ThreadContext, input: Input) {
-        Carrier::leave(self, node, context, input);
+        Driver::leave(self, node, context, input);
     }
 }
 
 /// Before a thread enters its node's machines, to start what it is going to wait for.
-fn begin<C: Carrier>(
-    carrier: &C,
+fn begin<C: Driver>(
+    driver: &C,
     node: NodeId,
     context: &mut ThreadContext,
 ) -> Result<(Nanos, SpinThenPark), Failure> {
-    if carrier.is_fenced() {
+    if driver.is_fenced() {
         return Err(Failure::Fenced);
     }
-    let now = carrier.now();
-    carrier.run_due(node, context, now);
+    let now = driver.now();
+    driver.run_due(node, context, now);
     context.waker_of_this_thread();
     // Before anything is sent: whoever is woken by it may get this core, and answer before this thread goes on.
-    Ok((now, carrier.begin_wait()))
+    Ok((now, driver.begin_wait()))
 }
 
 /// Waits until the waker rings, doing what is to be done meanwhile. None if it has not by then.
-fn await_outcome<C: Carrier>(
-    carrier: &C,
+fn await_outcome<C: Driver>(
+    driver: &C,
     node: NodeId,
     context: &mut ThreadContext,
-    patience: &mut SpinThenPark,
+    spin_then_park: &mut SpinThenPark,
     until: Nanos,
 ) -> Result<Option<Outcome>, Failure> {
     loop {
         if let Some(outcome) = context.waker.heard() {
             return Ok(Some(outcome));
         }
-        if carrier.is_fenced() {
+        if driver.is_fenced() {
             return Err(Failure::Fenced);
         }
         // Most have no end, and need not look at the clock.
-        if until < Nanos::MAX && carrier.now() >= until {
+        if until < Nanos::MAX && driver.now() >= until {
             return Ok(None);
         }
-        carrier.pause(node, context, patience);
+        driver.pause(node, context, spin_then_park);
     }
 }

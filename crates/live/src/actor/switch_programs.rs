@@ -1,4 +1,4 @@
-//! The switch in its place.
+//! What the actor of the switch has under its lock.
 
 use nic::verbs::Mtu;
 use switch::Chip;
@@ -10,7 +10,7 @@ use crate::chains::Relay;
 use crate::config::Config;
 
 /// The switch's programs, and what passes through them.
-pub(crate) struct SwitchPlace {
+pub(crate) struct SwitchPrograms {
     pub(crate) coherence: Switch,
     pub(crate) locks: Directory,
     pub(crate) relay: Relay,
@@ -19,7 +19,7 @@ pub(crate) struct SwitchPlace {
     pub(crate) sent: u64,
 }
 
-impl SwitchPlace {
+impl SwitchPrograms {
     /// A switch without entries. A packet of chains carries so many bytes at most.
     ///
     /// # Panics

@@ -1,5 +1,5 @@
-//! Standing in line: with [`Config::queue`](crate::Config::queue) a request that meets a writer is not refused, but
-//! follows the last in line (see [`switch::coherence::line`]). The lock comes from the one before, and goes to the one
+//! Waiting in the queue: with [`Config::queue`](crate::Config::queue) a request that meets a writer is not refused, but
+//! follows the last in the queue (see [`switch::coherence::wait_queue`]). The lock comes from the one before, and goes to the one
 //! behind:
 //!
 //! ```text
@@ -20,15 +20,15 @@
 //! | R1's unlock comes late | it says that the lock was handed over, and changes neither lock nor metadata |
 //! | R2 upgrades a copy that R1 has taken | R2 has the lock that it needs for a WRITE-MISS, and goes on as one |
 //!
-//! A READ-MISS that meets a writer is refused at first, and tries again: in the line it would have the lock alone. Only
-//! when it has been refused [`Config::refusals_before_queue`] times it stands in line, so that writers do not starve readers.
+//! A READ-MISS that meets a writer is refused at first, and tries again: in the queue it would have the lock alone. Only
+//! when it has been refused [`Config::refusals_before_queue`] times it waits in the queue, so that writers do not starve readers.
 //!
 //! What must always hold: each event hands the lock to at most one other, once; unlocks are recorded in the order of the
 //! line, and metadata are installed only by who is last in it, or while nobody has been handed the lock behind it; the
 //! event after next of a slot waits until the one behind knows what it needs.
 
 use switch::coherence::fan_out::fan_out;
-use switch::coherence::{line, tables};
+use switch::coherence::{tables, wait_queue};
 use wire::{
     Copyset, Endpoint, GlobalStatus, Kind, Nanos, NodeId, Packet, Refusal, Rule, Rules, Seq, SlotId, Status,
 };
@@ -40,9 +40,9 @@ use crate::coherence::context::Context;
 use crate::coherence::counters::Drop;
 use crate::store::{Reservation, Store};
 
-/// Who stands behind an event that is being unlocked.
+/// Where an event that is being unlocked stands in the queue: who is behind it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Line {
+pub(super) enum QueuePosition {
     /// Nobody that is known.
     Last,
     /// Somebody that this requester has not been told of yet.
@@ -56,13 +56,13 @@ pub(super) enum Line {
 }
 
 /// True if the slot's next READ-MISS is to wait behind a writer: it was refused [`Config::refusals_before_queue`] times, or so many
-/// times more since it did. Only every so often, because whoever stands in line is refused by readers.
-pub(super) fn is_patient(config: &Config, work: &Work) -> bool {
+/// times more since it did. Only every so often, because whoever waits in the queue is refused by readers.
+pub(super) fn joins_queue(config: &Config, work: &Work) -> bool {
     let Work::Fetch(fetch) = work else { return false };
     config.queue && fetch.refusals % (config.refusals_before_queue + 1) == config.refusals_before_queue
 }
 
-impl Line {
+impl QueuePosition {
     pub(super) const fn handed(follower: Packet) -> Self {
         Self::Handed { follower, unlocked: false }
     }
@@ -92,7 +92,7 @@ impl Requesters {
 
     /// A request stands behind an event of this node.
     pub(crate) fn on_follow<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
-        let (before, parity) = line::decode(line::code_in(packet.arg).unwrap_or(0));
+        let (before, parity) = wait_queue::decode(wait_queue::code_in(packet.arg).unwrap_or(0));
         if !cx.config.queue || before.node != self.node || !packet.event.is_request() {
             return cx.counters.drop(Drop::Nonsense);
         }
@@ -109,17 +109,17 @@ impl Requesters {
             return;
         }
         match &mut it.unlocks[parity] {
-            Some(Unlocking { packet: unlock, line, after, .. }) if unlock.tag == packet.tag => {
-                match line {
+            Some(Unlocking { packet: unlock, position, after, .. }) if unlock.tag == packet.tag => {
+                match position {
                     // The unlock may be in flight without the mark, and install what it says: nothing comes in between.
-                    Line::Last => {
+                    QueuePosition::Last => {
                         unlock.repeated = cx.rules.holds(Rule::HandedUnlockSaysSo);
-                        *line = Line::handed(*packet);
+                        *position = QueuePosition::handed(*packet);
                         let (unlock, after) = (*unlock, *after);
                         self.hand_over(cx, &unlock, packet, after);
                     }
-                    Line::Followed => self.hand_over_late(cx, before.slot, parity, *packet),
-                    Line::Handed { .. } => cx.counters.drop(Drop::Nonsense),
+                    QueuePosition::Followed => self.hand_over_late(cx, before.slot, parity, *packet),
+                    QueuePosition::Handed { .. } => cx.counters.drop(Drop::Nonsense),
                 }
             }
             _ => cx.counters.drop(Drop::Stale),
@@ -151,7 +151,7 @@ impl Requesters {
             provider: false,
             repeated: false,
             payload: 0,
-            arg: line::with_code(follower.arg, line::code(unlock.requester, unlock.seq)),
+            arg: wait_queue::with_code(follower.arg, wait_queue::code(unlock.requester, unlock.seq)),
             ..*follower
         }
     }
@@ -185,7 +185,7 @@ impl Requesters {
         let unlocking = self.slots[slot.index()].unlocks[parity].as_mut().expect("checked by the callers");
         unlocking.packet.repeated = true;
         unlocking.deadline = deadline;
-        unlocking.line = Line::handed(follower);
+        unlocking.position = QueuePosition::handed(follower);
         let (packet, after) = (unlocking.packet, unlocking.after);
         self.arm(deadline);
         // Clears the note in the switch that somebody follows.
@@ -203,24 +203,24 @@ impl Requesters {
         let deadline = self.timeout(cx, Timeout::Unlock, 0);
         let parity = packet.seq.parity();
         let unlocking = self.slots[slot.index()].unlocks[parity].as_mut().expect("checked by the caller");
-        match (&mut unlocking.line, packet.provider) {
+        match (&mut unlocking.position, packet.provider) {
             _ if unlocking.waits => false,
-            (Line::Last, true) if !cx.rules.holds(Rule::FollowedWaits) => true,
-            (Line::Last, true) => {
-                unlocking.line = Line::Followed;
+            (QueuePosition::Last, true) if !cx.rules.holds(Rule::FollowedWaits) => true,
+            (QueuePosition::Last, true) => {
+                unlocking.position = QueuePosition::Followed;
                 // The follower asks until it is served.
                 unlocking.deadline = Nanos::MAX;
                 false
             }
-            (Line::Last, false) => true,
-            (Line::Handed { unlocked: false, .. }, true) => {
+            (QueuePosition::Last, false) => true,
+            (QueuePosition::Handed { unlocked: false, .. }, true) => {
                 // Clears the note in the switch that somebody follows.
                 unlocking.deadline = deadline;
                 cx.send(unlocking.packet);
                 self.arm(deadline);
                 false
             }
-            (Line::Handed { unlocked, .. }, false) => {
+            (QueuePosition::Handed { unlocked, .. }, false) => {
                 if !core::mem::replace(unlocked, true) {
                     unlocking.deadline = deadline;
                     let unlocking = *unlocking;
@@ -229,22 +229,22 @@ impl Requesters {
                 }
                 false
             }
-            (Line::Followed | Line::Handed { .. }, _) => false,
+            (QueuePosition::Followed | QueuePosition::Handed { .. }, _) => false,
         }
     }
 
     /// Sends what an event that is being unlocked waits to have acknowledged.
     pub(super) fn repeat_unlock<S, R: Rules>(&self, cx: &mut Context<'_, S, R>, unlocking: &Unlocking) {
-        let Unlocking { packet, after, line, .. } = unlocking;
-        match line {
-            Line::Handed { follower, unlocked: true } => {
+        let Unlocking { packet, after, position, .. } = unlocking;
+        match position {
+            QueuePosition::Handed { follower, unlocked: true } => {
                 let found = Self::found_for(packet, follower, *after);
                 let from = Endpoint::Requester(self.node);
                 let to = Endpoint::Requester(follower.requester.node);
                 cx.send(found.reply(Kind::Handover, from, to));
             }
-            Line::Followed => {}
-            Line::Last | Line::Handed { unlocked: false, .. } => cx.send(*packet),
+            QueuePosition::Followed => {}
+            QueuePosition::Last | QueuePosition::Handed { unlocked: false, .. } => cx.send(*packet),
         }
     }
 
@@ -275,7 +275,7 @@ impl Requesters {
         }
     }
 
-    /// Asks the agents for what the event still waits for: the one before in the line did so once, and what it sent
+    /// Asks the agents for what the event still waits for: the one before in the queue did so once, and what it sent
     /// may be lost.
     pub(super) fn ask_agents<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId) {
         let event = self.slots[slot.index()].event.as_ref().expect("the event is open");
@@ -285,7 +285,10 @@ impl Requesters {
             copyset: found.copyset,
             in_switch: true,
             // The replies say that the lock was handed over: to whom that matters, it does not matter by whom.
-            arg: line::with_code(event.request.arg, line::code(event.request.requester, event.request.seq)),
+            arg: wait_queue::with_code(
+                event.request.arg,
+                wait_queue::code(event.request.requester, event.request.seq),
+            ),
             ..event.request
         };
         self.forward(cx, &request);
@@ -322,8 +325,8 @@ impl Requesters {
 
     /// Tells the one before that its HANDOVER has come.
     pub(crate) fn acknowledge_handover<S, R: Rules>(&self, cx: &mut Context<'_, S, R>, packet: &Packet) {
-        let Some(code) = line::code_in(packet.arg).filter(|_| cx.config.queue) else { return };
-        let (before, _) = line::decode(code);
+        let Some(code) = wait_queue::code_in(packet.arg).filter(|_| cx.config.queue) else { return };
+        let (before, _) = wait_queue::decode(code);
         if before.node.index() < cx.config.nodes {
             let (from, to) = (Endpoint::Requester(self.node), Endpoint::Requester(before.node));
             cx.send(packet.reply(Kind::HandoverAck, from, to));
@@ -336,12 +339,13 @@ impl Requesters {
         cx: &mut Context<'_, S, R>,
         packet: &Packet,
     ) {
-        let (before, parity) = line::decode(line::code_in(packet.arg).unwrap_or(0));
+        let (before, parity) = wait_queue::decode(wait_queue::code_in(packet.arg).unwrap_or(0));
         if !cx.config.queue || before.node != self.node {
             return cx.counters.drop(Drop::Nonsense);
         }
         let unlocking = &mut self.slots[before.slot.index()].unlocks[parity];
-        let Some(Unlocking { line: Line::Handed { follower, unlocked: true }, .. }) = unlocking else {
+        let Some(Unlocking { position: QueuePosition::Handed { follower, unlocked: true }, .. }) = unlocking
+        else {
             return cx.counters.drop(Drop::Stale);
         };
         if follower.requester != packet.requester || follower.seq != packet.seq {

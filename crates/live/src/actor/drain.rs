@@ -1,26 +1,26 @@
-//! The loop over a node's inbox, for whoever holds the node's place.
+//! The loop over a node's inbox, for the thread that has entered the node's actor.
 //!
 //! What must always hold: when this returns, nothing that was left before the last look is left, every effect has been
-//! dispatched under the lock of the place, and the place knows its deadline.
+//! dispatched under the lock of the actor, and the actor knows its deadline.
 
 use wire::NodeId;
 
-use super::operations::Carrier;
-use super::{Input, NodePlace, ThreadContext};
+use super::operations::Driver;
+use super::{Input, NodeMachines, ThreadContext};
 
 /// Dispatches what follows from a call, and lets the machines handle what is left for them, also what they leave for
-/// themselves meanwhile. What follows from one input is dispatched before the next: that keeps messages from one place to
+/// themselves meanwhile. What follows from one input is dispatched before the next: that keeps messages from one actor to
 /// another in order.
 pub(crate) fn drain(
-    carrier: &impl Carrier,
+    driver: &impl Driver,
     node: NodeId,
-    place: &mut NodePlace,
+    machines: &mut NodeMachines,
     context: &mut ThreadContext,
 ) {
-    let (left, store) = (carrier.place(node), &mut carrier.store(node));
+    let (left, store) = (driver.actor(node), &mut driver.store(node));
     let (mut batch, mut next) = (std::mem::take(&mut context.batch), 0);
     loop {
-        carrier.dispatch(place, store, context);
+        driver.dispatch(machines, store, context);
         if next == batch.len() {
             batch.clear();
             left.collect(&mut batch);
@@ -28,12 +28,12 @@ pub(crate) fn drain(
         }
         let Some(input) = batch.get(next) else { break };
         next += 1;
-        let at = place.again(context);
-        let (mut all, kept) = place.machines();
+        let at = machines.again(context);
+        let (mut all, kept) = machines.all();
         match input {
             Input::Message(message) => {
                 all.on_packet(at, message, store, &mut context.effects);
-                place.show_peeked(&message.packet, &context.effects, store);
+                machines.show_peeked(&message.packet, &context.effects, store);
             }
             Input::Unpinned(frame) => all.node.on_unpinned(at, *frame, store, &mut context.effects),
             Input::Lock(message) => {
@@ -45,5 +45,5 @@ pub(crate) fn drain(
         }
     }
     context.batch = batch;
-    left.set_deadline(place.machines().0.next_deadline());
+    left.set_deadline(machines.all().0.next_deadline());
 }

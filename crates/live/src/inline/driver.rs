@@ -1,4 +1,4 @@
-//! How threads carry messages between the places of an embedded rack.
+//! How threads deliver messages between the actors of an embedded rack.
 
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
@@ -8,19 +8,19 @@ use node::{Effect, Message};
 use wire::{Nanos, NodeId};
 
 use super::rack::InlineRack;
+use crate::actor::{Actor, AtNode, Driver, Input, NodeMachines, ThreadContext, drain};
 use crate::memory::StoreOf;
-use crate::place::{AtNode, Carrier, Input, NodePlace, Place, ThreadContext, drain};
 use crate::waiting::{SpinThenPark, Step};
 
 /// How often nodes that nobody works on are looked after.
 const PATROL: Nanos = Nanos::from_millis(1);
 
-impl Carrier for InlineRack {
+impl Driver for InlineRack {
     fn now(&self) -> Nanos {
         InlineRack::now(self)
     }
 
-    fn place(&self, node: NodeId) -> &Place<NodePlace> {
+    fn actor(&self, node: NodeId) -> &Actor<NodeMachines> {
         &self.nodes[node.index()]
     }
 
@@ -28,38 +28,38 @@ impl Carrier for InlineRack {
         StoreOf::new(&self.memories, node)
     }
 
-    fn dispatch(&self, place: &mut NodePlace, _: &StoreOf<'_>, context: &mut ThreadContext) {
+    fn dispatch(&self, machines: &mut NodeMachines, _: &StoreOf<'_>, context: &mut ThreadContext) {
         let ThreadContext { effects, lock_effects, to_run, .. } = context;
         for effect in effects.drain(..) {
             match effect {
                 Effect::Send(message) => {
                     self.put(message.packet.to.node(), Input::Message(message), to_run);
                 }
-                Effect::Completed { slot, outcome } => place.completed(slot, outcome),
+                Effect::Completed { slot, outcome } => machines.completed(slot, outcome),
             }
         }
         if lock_effects.is_empty() {
             return;
         }
-        for message in lock_effects.drain(..).filter_map(|effect| place.locks.apply(effect)) {
+        for message in lock_effects.drain(..).filter_map(|effect| machines.locks.apply(effect)) {
             self.put(message.packet.to.node(), Input::Lock(message), to_run);
         }
     }
 
-    fn carry(&self, node: NodeId, mut place: MutexGuard<'_, NodePlace>, context: &mut ThreadContext) {
-        drain(self, node, &mut place, context);
-        let now = place.now;
-        drop(place);
+    fn deliver(&self, node: NodeId, mut machines: MutexGuard<'_, NodeMachines>, context: &mut ThreadContext) {
+        drain(self, node, &mut machines, context);
+        let now = machines.now;
+        drop(machines);
         if self.nodes[node.index()].is_waiting() {
             context.to_run.push(node.index());
         }
-        self.run_places(context, now);
+        self.run_actors(context, now);
     }
 
     fn leave(&self, node: NodeId, context: &mut ThreadContext, input: Input) {
         self.nodes[node.index()].leave(input);
         context.to_run.push(node.index());
-        self.run_places(context, self.now());
+        self.run_actors(context, self.now());
     }
 
     /// At this thread's own node, and now and then at those that nobody works on.
@@ -81,13 +81,13 @@ impl Carrier for InlineRack {
         }
     }
 
-    fn pause(&self, node: NodeId, context: &mut ThreadContext, patience: &mut SpinThenPark) {
+    fn pause(&self, node: NodeId, context: &mut ThreadContext, spin_then_park: &mut SpinThenPark) {
         let clock = || InlineRack::now(self);
-        let now = patience.now(clock);
+        let now = spin_then_park.now(clock);
         self.run_due(node, context, now);
-        match patience.step(now, self.nodes[node.index()].deadline(), &self.oversubscription) {
+        match spin_then_park.step(now, self.nodes[node.index()].deadline(), &self.oversubscription) {
             Step::Spin => std::hint::spin_loop(),
-            Step::Yield => patience.give_way(now, &self.oversubscription, clock),
+            Step::Yield => spin_then_park.give_way(now, &self.oversubscription, clock),
             Step::Sleep(most) => context.waker.sleeper.sleep(most),
         }
     }
@@ -106,11 +106,11 @@ impl Carrier for InlineRack {
 impl InlineRack {
     /// A thread at one of its nodes.
     pub fn at<'a>(&'a self, node: NodeId, context: &'a mut ThreadContext) -> AtNode<'a> {
-        AtNode { carrier: self, node, context }
+        AtNode { driver: self, node, context }
     }
 
-    /// Runs every place that this thread has left something for, until there is none.
-    fn run_places(&self, context: &mut ThreadContext, now: Nanos) {
+    /// Runs every actor that this thread has left something for, until there is none.
+    fn run_actors(&self, context: &mut ThreadContext, now: Nanos) {
         while let Some(index) = context.to_run.pop() {
             if index == self.nodes.len() {
                 self.run_switch(context);
@@ -122,27 +122,27 @@ impl InlineRack {
 
     fn run_node(&self, node: NodeId, context: &mut ThreadContext, now: Nanos) {
         while self.nodes[node.index()].is_waiting() {
-            // Whoever holds the place looks again after letting go.
-            let Some(mut place) = self.nodes[node.index()].try_enter() else { return };
-            place.see(now);
-            drain(self, node, &mut place, context);
+            // A thread that holds the actor's lock looks again after letting go.
+            let Some(mut machines) = self.nodes[node.index()].try_enter() else { return };
+            machines.see(now);
+            drain(self, node, &mut machines, context);
         }
     }
 
     /// Leaves something for a node, or for the switch, which this thread runs afterwards.
     #[inline(always)]
     fn put(&self, node: Option<NodeId>, input: Input, to_run: &mut Vec<usize>) {
-        let place = node.map_or(self.nodes.len(), NodeId::index);
-        match self.nodes.get(place) {
+        let index = node.map_or(self.nodes.len(), NodeId::index);
+        match self.nodes.get(index) {
             Some(node) => node.leave(input),
             None => self.switch.leave(input),
         }
-        to_run.push(place);
+        to_run.push(index);
     }
 
     fn run_switch(&self, context: &mut ThreadContext) {
         while self.switch.is_waiting() {
-            let Some(mut place) = self.switch.try_enter() else { return };
+            let Some(mut programs) = self.switch.try_enter() else { return };
             loop {
                 let mut batch = std::mem::take(&mut context.batch);
                 self.switch.collect(&mut batch);
@@ -155,7 +155,7 @@ impl InlineRack {
                     let message = match input {
                         Input::Message(message) => message,
                         Input::Lock(LockMessage { packet, data }) => {
-                            place.on_lock_packet(&packet, directory_effects, |packet| {
+                            programs.on_lock_packet(&packet, directory_effects, |packet| {
                                 let data = data.filter(|_| packet.payload > 0);
                                 let message = LockMessage { packet, data };
                                 self.put(packet.to.node(), Input::Lock(message), to_run);
@@ -164,7 +164,7 @@ impl InlineRack {
                         }
                         Input::Unpinned(_) | Input::Left(_) => unreachable!("the switch has no threads"),
                     };
-                    place.on_packet(&message.packet, switch_effects, |packet| {
+                    programs.on_packet(&message.packet, switch_effects, |packet| {
                         self.put(packet.to.node(), Input::Message(Message::from(packet)), to_run);
                     });
                 }
@@ -174,10 +174,10 @@ impl InlineRack {
     }
 
     fn run_deadline(&self, node: NodeId, context: &mut ThreadContext, now: Nanos) {
-        let mut place = self.place(node).enter();
-        let at = place.at(now, context);
-        place.node.on_deadline(at, &mut self.store(node), &mut context.effects);
-        self.carry(node, place, context);
+        let mut machines = self.actor(node).enter();
+        let at = machines.at(now, context);
+        machines.node.on_deadline(at, &mut self.store(node), &mut context.effects);
+        self.deliver(node, machines, context);
         // Nothing is lost here, so a lock has nothing to send again.
     }
 }

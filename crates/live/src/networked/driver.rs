@@ -9,26 +9,26 @@ use transport::{Body, Cause, Contents, PlaceId};
 use wire::{Kind, LockKind, LockPacket, Nanos, NodeId, Packet};
 
 use super::node::NetworkedNode;
+use crate::actor::{Actor, AtNode, Driver, Input, NodeMachines, ThreadContext, drain};
 use crate::memory::StoreOf;
 use crate::memory::locks::LockStoreOf;
-use crate::place::{AtNode, Carrier, Input, NodePlace, Place, ThreadContext, drain};
 use crate::waiting::{SpinThenPark, Step};
 
-impl Carrier for NetworkedNode {
+impl Driver for NetworkedNode {
     fn now(&self) -> Nanos {
         NetworkedNode::now(self)
     }
 
-    fn place(&self, _: NodeId) -> &Place<NodePlace> {
-        &self.place
+    fn actor(&self, _: NodeId) -> &Actor<NodeMachines> {
+        &self.actor
     }
 
     fn store(&self, _: NodeId) -> StoreOf<'_> {
         StoreOf::alone(&self.memory, self.id, Contents::None)
     }
 
-    fn dispatch(&self, place: &mut NodePlace, store: &StoreOf<'_>, context: &mut ThreadContext) {
-        self.end_regions_in(place.node.ended());
+    fn dispatch(&self, machines: &mut NodeMachines, store: &StoreOf<'_>, context: &mut ThreadContext) {
+        self.end_regions_in(machines.node.ended());
         let here = PlaceId::node(self.id);
         let ThreadContext { effects, lock_effects, outgoing, scratch, .. } = context;
         for effect in effects.drain(..) {
@@ -36,7 +36,7 @@ impl Carrier for NetworkedNode {
                 Effect::Send(message) => {
                     let to = PlaceId::of(message.packet.to);
                     if to == here {
-                        self.place.leave(Input::Message(message));
+                        self.actor.leave(Input::Message(message));
                     } else if !self.lease.is_fenced() {
                         let contents = message
                             .data
@@ -44,75 +44,75 @@ impl Carrier for NetworkedNode {
                         self.transport.send(to, Body::Packet(&message.packet, contents), outgoing);
                     }
                 }
-                Effect::Completed { slot, outcome } => place.completed(slot, outcome),
+                Effect::Completed { slot, outcome } => machines.completed(slot, outcome),
             }
         }
         for effect in lock_effects.drain(..) {
-            let Some(LockMessage { packet, mut data }) = place.locks.apply(effect) else { continue };
+            let Some(LockMessage { packet, mut data }) = machines.locks.apply(effect) else { continue };
             let to = packet.to.node().map_or(PlaceId::SWITCH, PlaceId::node);
             if to == here {
                 // It is handled when what came now is gone.
                 if data == Some(LockStoreOf::received(self.id)) {
-                    data = Some(place.locks.keep(store));
+                    data = Some(machines.locks.keep(store));
                 }
-                self.place.leave(Input::Lock(LockMessage { packet, data }));
+                self.actor.leave(Input::Lock(LockMessage { packet, data }));
             } else if !self.lease.is_fenced() {
-                let locks = store.of_locks(&place.locks.kept);
+                let locks = store.of_locks(&machines.locks.kept);
                 let region = data.map_or(Contents::None, |data| locks.to_send(data, packet.len, scratch));
                 self.transport.send(to, Body::Lock(&packet, region), outgoing);
             }
         }
     }
 
-    fn carry(&self, node: NodeId, place: MutexGuard<'_, NodePlace>, context: &mut ThreadContext) {
-        let mut place = place;
+    fn deliver(&self, node: NodeId, machines: MutexGuard<'_, NodeMachines>, context: &mut ThreadContext) {
+        let mut machines = machines;
         loop {
-            drain(self, node, &mut place, context);
-            if !place.kept.is_empty() && !place.node.is_recovering() {
+            drain(self, node, &mut machines, context);
+            if !machines.kept.is_empty() && !machines.node.is_recovering() {
                 let mut store = self.store(node);
-                place.kept.drain(..).for_each(|kept| store.let_go(kept));
+                machines.kept.drain(..).for_each(|kept| store.let_go(kept));
             }
-            if !place.locks.kept.is_empty() && !place.locks.machine.is_recovering() {
-                place.locks.kept.clear();
+            if !machines.locks.kept.is_empty() && !machines.locks.machine.is_recovering() {
+                machines.locks.kept.clear();
             }
-            drop(place);
-            // Whoever found the place taken left it to us: so look again after letting go, as often as it takes.
-            let Some(again) = self.place.is_waiting().then(|| self.place.try_enter()).flatten() else {
+            drop(machines);
+            // A thread that found the actor taken left its message to us: so look again after letting go, as often as it takes.
+            let Some(again) = self.actor.is_waiting().then(|| self.actor.try_enter()).flatten() else {
                 break;
             };
-            place = again;
-            place.see(self.now());
+            machines = again;
+            machines.see(self.now());
         }
         self.flush(context);
     }
 
     fn leave(&self, _: NodeId, context: &mut ThreadContext, input: Input) {
-        self.place.leave(input);
+        self.actor.leave(input);
         self.run(context);
     }
 
     fn run_due(&self, _: NodeId, context: &mut ThreadContext, now: Nanos) {
         self.run_nic(context, now);
-        if self.place.deadline() <= now && !self.lease.is_fenced() {
-            let mut place = self.place.enter();
-            let at = place.at(now, context);
-            let (mut all, kept) = place.machines();
+        if self.actor.deadline() <= now && !self.lease.is_fenced() {
+            let mut machines = self.actor.enter();
+            let at = machines.at(now, context);
+            let (mut all, kept) = machines.all();
             let (blocks, locks) = (&mut self.store(self.id), &mut self.store(self.id).of_locks(kept));
             all.on_deadline(at, (blocks, &mut context.effects), (locks, &mut context.lock_effects));
-            self.carry(self.id, place, context);
+            self.deliver(self.id, machines, context);
         }
     }
 
-    fn pause(&self, node: NodeId, context: &mut ThreadContext, patience: &mut SpinThenPark) {
+    fn pause(&self, node: NodeId, context: &mut ThreadContext, spin_then_park: &mut SpinThenPark) {
         let clock = || NetworkedNode::now(self);
-        let now = patience.now(clock);
+        let now = spin_then_park.now(clock);
         self.run_due(node, context, now);
         if self.poll(context, now) > 0 {
-            return patience.again();
+            return spin_then_park.again();
         }
-        match patience.step(now, self.deadline(), &self.oversubscription) {
+        match spin_then_park.step(now, self.deadline(), &self.oversubscription) {
             Step::Spin => std::hint::spin_loop(),
-            Step::Yield => patience.give_way(now, &self.oversubscription, clock),
+            Step::Yield => spin_then_park.give_way(now, &self.oversubscription, clock),
             Step::Sleep(most) => match self.blocking.try_lock() {
                 Ok(_blocking) => {
                     context.waker.block_in(&self.transport, most);
@@ -143,12 +143,12 @@ impl Carrier for NetworkedNode {
 impl NetworkedNode {
     /// A thread at this node.
     pub fn at<'a>(&'a self, context: &'a mut ThreadContext) -> AtNode<'a> {
-        AtNode { carrier: self, node: self.id, context }
+        AtNode { driver: self, node: self.id, context }
     }
 
     /// When something is due in this process.
     pub(super) fn deadline(&self) -> Nanos {
-        self.place.deadline().min(self.one_sided.deadline())
+        self.actor.deadline().min(self.verbs.deadline())
     }
 
     /// Lets everything go that is to be sent.
@@ -171,22 +171,24 @@ impl NetworkedNode {
             }
         };
         let mut control = Vec::new();
-        let mut place = None;
+        let mut machines = None;
         let messages = self.transport.receive(&mut |from, body| match body {
             Body::Control(bytes) if from == PlaceId::SWITCH => control.push(bytes.to_vec()),
             Body::Control(bytes) => self.on_control_of(context, from, bytes),
-            Body::OneSided(packet, len, contents) => self.on_one_sided(context, from, packet, len, contents),
+            Body::OneSided(packet, len, contents) => {
+                self.on_verb_packet(context, from, packet, len, contents)
+            }
             Body::Packet(packet, contents) => {
-                let place = place.get_or_insert_with(|| self.place.enter());
-                self.handle(place, context, now, packet, contents);
+                let machines = machines.get_or_insert_with(|| self.actor.enter());
+                self.handle(machines, context, now, packet, contents);
             }
             Body::Lock(packet, region) => {
-                let place = place.get_or_insert_with(|| self.place.enter());
-                self.handle_lock(place, context, now, packet, region);
+                let machines = machines.get_or_insert_with(|| self.actor.enter());
+                self.handle_lock(machines, context, now, packet, region);
             }
         });
-        if let Some(place) = place {
-            self.carry(self.id, place, context);
+        if let Some(machines) = machines {
+            self.deliver(self.id, machines, context);
         }
         self.flush(context);
         drop(turn);
@@ -200,7 +202,7 @@ impl NetworkedNode {
     /// Lets the machines handle a packet from another process.
     fn handle(
         &self,
-        place: &mut NodePlace,
+        machines: &mut NodeMachines,
         context: &mut ThreadContext,
         now: Nanos,
         packet: &Packet,
@@ -211,28 +213,28 @@ impl NetworkedNode {
         if self.lease.is_fenced() || contents.bytes() != 0 && contents.bytes() != whole {
             return self.transport.counters().dropped(Cause::Malformed);
         }
-        let at = place.at(now, context);
+        let at = machines.at(now, context);
         let mut store = StoreOf::alone(&self.memory, self.id, contents);
         let data = (contents.bytes() != 0).then(|| {
             if packet.kind == Kind::Report {
                 // A home that rebuilds its directory comes back to what was reported.
                 let kept = store.keep_received();
-                place.kept.push(kept);
+                machines.kept.push(kept);
                 kept
             } else {
                 StoreOf::received(self.id)
             }
         });
         let message = Message { packet: *packet, data };
-        place.machines().0.on_packet(at, &message, &mut store, &mut context.effects);
-        place.show_peeked(packet, &context.effects, &store);
-        self.dispatch(place, &store, context);
+        machines.all().0.on_packet(at, &message, &mut store, &mut context.effects);
+        machines.show_peeked(packet, &context.effects, &store);
+        self.dispatch(machines, &store, context);
     }
 
     /// The same, of one about a lock.
     fn handle_lock(
         &self,
-        place: &mut NodePlace,
+        machines: &mut NodeMachines,
         context: &mut ThreadContext,
         now: Nanos,
         packet: &LockPacket,
@@ -241,30 +243,30 @@ impl NetworkedNode {
         if self.lease.is_fenced() {
             return self.transport.counters().dropped(Cause::Malformed);
         }
-        let at = place.at(now, context);
+        let at = machines.at(now, context);
         let store = StoreOf::alone(&self.memory, self.id, region);
         let data = (region.bytes() != 0).then(|| {
             if packet.kind == LockKind::Report {
                 // A home that finds out who has what comes back to what was reported.
-                place.locks.keep(&store)
+                machines.locks.keep(&store)
             } else {
                 LockStoreOf::received(self.id)
             }
         });
         let message = LockMessage { packet: *packet, data };
-        let (mut all, kept) = place.machines();
+        let (mut all, kept) = machines.all();
         all.on_lock_packet(at, &message, &mut store.of_locks(kept), &mut context.lock_effects);
-        self.dispatch(place, &store, context);
+        self.dispatch(machines, &store, context);
     }
 
     /// Runs what was left for the machines, if nobody else does.
     pub(super) fn run(&self, context: &mut ThreadContext) {
-        // Whoever holds the place looks again after letting go.
-        if self.place.is_waiting()
-            && let Some(mut place) = self.place.try_enter()
+        // A thread that holds the actor's lock looks again after letting go.
+        if self.actor.is_waiting()
+            && let Some(mut machines) = self.actor.try_enter()
         {
-            place.see(self.now());
-            self.carry(self.id, place, context);
+            machines.see(self.now());
+            self.deliver(self.id, machines, context);
         }
     }
 }

@@ -1,9 +1,9 @@
-//! With `queue`, a request that meets a writer stands in line behind it (see `coherence::line`).
+//! With `queue`, a request that meets a writer waits behind it (see `coherence::wait_queue`).
 
-use switch::coherence::{Config, Switch, line};
+use switch::coherence::{Config, Switch, wait_queue};
 use wire::{Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, Seq, SlotId, Status, SwitchEpoch};
 
-/// A switch with a line, and the entry of one block in it.
+/// A switch with a queue, and the entry of one block in it.
 fn with_entry() -> (Switch, wire::BlockTag) {
     let config = Config { nodes: 4, entries: 7, epoch: SwitchEpoch(0), queue: true, peeks: false };
     let mut switch = Switch::new(&config).unwrap();
@@ -48,11 +48,11 @@ fn each_is_told_who_stands_behind_it_however_often_it_asks() {
     for _ in 0..2 {
         let told = send(&mut switch, &second);
         assert_eq!((told[0].kind, told[0].to), (Kind::Follow, Endpoint::Requester(NodeId(1))));
-        assert_eq!(line::code_in(told[0].arg).map(line::decode), Some((first.requester, 1)));
+        assert_eq!(wait_queue::code_in(told[0].arg).map(wait_queue::decode), Some((first.requester, 1)));
     }
     let told = send(&mut switch, &third);
     assert_eq!((told[0].kind, told[0].to), (Kind::Follow, Endpoint::Requester(NodeId(2))));
-    // A repeated request does not go to the end of the line once more.
+    // A repeated request does not go to the end of the queue once more.
     assert_eq!(send(&mut switch, &second)[0].to, Endpoint::Requester(NodeId(1)));
 }
 

@@ -1,26 +1,26 @@
-//! A node's turn with a block that others stand in line for (`cache_agent/turn.rs`): it keeps the block while its
+//! How long a node holds a block for which others wait in the queue (`cache_agent/hold_time.rs`): it keeps the block while its
 //! threads write in it, for a bounded time.
 
-use node::{Access, DataRef, Drop, FrameId, Started, Turn};
-use switch::coherence::line;
+use node::{Access, DataRef, Drop, FrameId, HoldTime, Started};
+use switch::coherence::wait_queue;
 use wire::{GlobalStatus, Kind, Nanos, Packet, Seq};
 
 use crate::coherence::packets::{requester, theirs, to_provider};
 use crate::coherence::rig::Rig;
 
-const TURN: Turn = Turn { pause: Nanos(100), most: Nanos(1000) };
+const TURN: HoldTime = HoldTime { pause: Nanos(100), most: Nanos(1000) };
 
 /// A node that has a block modified.
 fn rig() -> (Rig, FrameId) {
-    let mut rig = Rig::with(|config| (config.queue, config.turn) = (true, TURN));
+    let mut rig = Rig::with(|config| (config.queue, config.hold_time) = (true, TURN));
     let frame = rig.cache(theirs(1), Access::Modified, 7);
     (rig, frame)
 }
 
-/// A request for it that stood in line.
-fn in_line(kind: Kind) -> Packet {
+/// A request for it that waited in a queue.
+fn queued(kind: Kind) -> Packet {
     let request = to_provider(kind, theirs(1), 1, GlobalStatus::Modified, [1]);
-    Packet { arg: line::with_code(request.arg, line::code(requester(3, 0), Seq(1))), ..request }
+    Packet { arg: wait_queue::with_code(request.arg, wait_queue::code(requester(3, 0), Seq(1))), ..request }
 }
 
 /// A thread writes in the block.
@@ -32,7 +32,7 @@ fn write(rig: &mut Rig, frame: FrameId) {
 fn a_block_that_nobody_writes_in_goes_on_after_a_pause() {
     for kind in [Kind::ReadMiss, Kind::WriteMiss] {
         let (mut rig, _) = rig();
-        assert!(rig.packet(in_line(kind)).is_empty());
+        assert!(rig.packet(queued(kind)).is_empty());
         assert_eq!(rig.due(), TURN.pause);
         assert!(rig.wait(Nanos(99)).is_empty());
         assert_eq!(rig.wait(Nanos(1)).one(Kind::Ack).data, Some(DataRef(7)), "{kind:?}");
@@ -42,7 +42,7 @@ fn a_block_that_nobody_writes_in_goes_on_after_a_pause() {
 #[test]
 fn a_block_that_threads_write_in_stays_and_goes_with_what_they_wrote() {
     let (mut rig, frame) = rig();
-    let _ = rig.packet(in_line(Kind::WriteMiss));
+    let _ = rig.packet(queued(Kind::WriteMiss));
     for _ in 0..3 {
         write(&mut rig, frame);
         assert!(rig.wait(TURN.pause).is_empty());
@@ -54,7 +54,7 @@ fn a_block_that_threads_write_in_stays_and_goes_with_what_they_wrote() {
 #[test]
 fn a_turn_ends_however_busy_the_threads_are() {
     let (mut rig, frame) = rig();
-    let _ = rig.packet(in_line(Kind::WriteMiss));
+    let _ = rig.packet(queued(Kind::WriteMiss));
     let mut waited = Nanos::ZERO;
     let answer = loop {
         write(&mut rig, frame);
@@ -75,31 +75,31 @@ fn a_turn_that_ends_in_a_write_is_over_after_that_write() {
     let (Started::Pinned(frame), _) = rig.access(theirs(1), Access::Modified) else {
         panic!("the block is there")
     };
-    let _ = rig.packet(in_line(Kind::WriteMiss));
+    let _ = rig.packet(queued(Kind::WriteMiss));
     assert!(rig.wait(TURN.pause).is_empty());
     write(&mut rig, frame);
     assert_eq!(rig.unpin(frame).one(Kind::Ack).data, Some(DataRef(8)));
 }
 
 #[test]
-fn who_did_not_stand_in_line_is_answered_at_once() {
+fn who_did_not_wait_in_the_queue_is_answered_at_once() {
     let (mut rig, _) = rig();
     let request = to_provider(Kind::WriteMiss, theirs(1), 1, GlobalStatus::Modified, [1]);
     assert_eq!(rig.packet(request).kinds(), [Kind::Ack]);
 }
 
 #[test]
-fn without_turns_who_stood_in_line_is_answered_at_once() {
+fn without_turns_who_waited_in_the_queue_is_answered_at_once() {
     let mut rig = Rig::with(|config| config.queue = true);
     let _ = rig.cache(theirs(1), Access::Modified, 7);
-    assert_eq!(rig.packet(in_line(Kind::WriteMiss)).kinds(), [Kind::Ack]);
+    assert_eq!(rig.packet(queued(Kind::WriteMiss)).kinds(), [Kind::Ack]);
 }
 
 #[test]
 fn a_duplicate_of_a_request_that_waits_for_the_turn_is_dropped() {
     let (mut rig, _) = rig();
-    let _ = rig.packet(in_line(Kind::WriteMiss));
-    rig.drops(Drop::Duplicate, in_line(Kind::WriteMiss));
+    let _ = rig.packet(queued(Kind::WriteMiss));
+    rig.drops(Drop::Duplicate, queued(Kind::WriteMiss));
     assert_eq!(rig.wait(TURN.pause).kinds(), [Kind::Ack]);
     assert!(rig.wait(TURN.most).is_empty());
 }
@@ -107,7 +107,7 @@ fn a_duplicate_of_a_request_that_waits_for_the_turn_is_dropped() {
 #[test]
 fn a_request_that_is_closed_waits_for_no_turn() {
     let (mut rig, _) = rig();
-    let read = in_line(Kind::ReadMiss);
+    let read = queued(Kind::ReadMiss);
     let _ = rig.packet(read);
     let close = Packet { kind: Kind::Close, ..read };
     assert_eq!(rig.packet(close).kinds(), [Kind::CloseAck]);
@@ -118,7 +118,7 @@ fn a_request_that_is_closed_waits_for_no_turn() {
 #[test]
 fn a_request_that_waits_for_the_turn_dies_with_its_requesters_node() {
     let (mut rig, _) = rig();
-    let write = in_line(Kind::WriteMiss);
+    let write = queued(Kind::WriteMiss);
     let _ = rig.packet(write);
     let reborn = Packet { incarnation: wire::Incarnation(write.incarnation.0 + 1), tag: theirs(9), ..write };
     rig.drops(Drop::NoSuchCopy, reborn);

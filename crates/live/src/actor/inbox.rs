@@ -1,4 +1,4 @@
-//! A place of the rack: one machine under one lock, and the messages that wait for it.
+//! An actor of the rack: machines under one lock, and the messages that wait for them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -10,7 +10,7 @@ use wire::{GlobalAddr, Nanos};
 /// What can be put into an inbox.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Input {
-    /// A message of another place, or of this one to itself.
+    /// A message of another actor, or of this one to itself.
     Message(Message),
     /// A thread has unpinned a frame that an agent of this node waits for.
     Unpinned(FrameId),
@@ -20,7 +20,8 @@ pub(crate) enum Input {
     Left(GlobalAddr),
 }
 
-pub(crate) struct Place<M> {
+/// Machines, with a lock and an inbox.
+pub(crate) struct Actor<M> {
     inbox: Mutex<Vec<Input>>,
     /// Whether there is something in the inbox; set under its lock, looked at without.
     waiting: AtomicBool,
@@ -40,7 +41,7 @@ const POISONED: &str = "a thread of this rack panicked inside a protocol machine
 /// leaver leaves and then tries to enter, and one of the two has to see the other.
 ///
 /// On x86 every lock operation is a locked instruction, which is a full barrier already, and another one would
-/// cost as much as the rest of the visit; only the compiler has to be told.
+/// cost as much as all else here; only the compiler has to be told.
 #[inline]
 fn between_lock_and_look() {
     if cfg!(any(target_arch = "x86_64", target_arch = "x86")) {
@@ -50,7 +51,7 @@ fn between_lock_and_look() {
     }
 }
 
-impl<M> Place<M> {
+impl<M> Actor<M> {
     pub(crate) fn new(machine: M, deadline: Nanos) -> Self {
         Self {
             inbox: Mutex::new(Vec::new()),
@@ -60,7 +61,7 @@ impl<M> Place<M> {
         }
     }
 
-    /// Leaves something for the machine. The caller runs the place afterwards, when it holds no other.
+    /// Leaves something for the machine. The caller runs the actor afterwards, when it holds the lock of no other.
     pub(crate) fn leave(&self, input: Input) {
         let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         inbox.push(input);
@@ -98,7 +99,7 @@ impl<M> Place<M> {
     pub(crate) fn enter(&self) -> MutexGuard<'_, M> {
         // Holders stay for a microsecond or so, unless they are preempted: a few looks, then their core. Sleeping
         // in the kernel's queue comes last: once a lock has sleepers, every release pays for a wake-up, and
-        // the places of a busy rack would go on that way for ever.
+        // the actors of a busy rack would go on that way for ever.
         for look in 0..LOOKS {
             if let Some(machine) = self.try_enter() {
                 return machine;

@@ -9,7 +9,7 @@ use wire::chains::{EntryHead, Location, Next, Reply, Word};
 use wire::{AllRules, Nanos, Rule, Rules, Without};
 
 const KEY: u64 = 7;
-const DOUBT: Nanos = Nanos(1_000);
+const DECIDE_AFTER: Nanos = Nanos(1_000);
 
 struct Rig<R: Rules> {
     now: Nanos,
@@ -23,7 +23,12 @@ struct Rig<R: Rules> {
 
 impl<R: Rules> Rig<R> {
     fn new(rules: R) -> Self {
-        let config = metadata::Config { units: 20, rest: Nanos(400), patience: Nanos(100), doubt: DOUBT };
+        let config = metadata::Config {
+            units: 20,
+            quarantine: Nanos(400),
+            timeout: Nanos(100),
+            decide_after: DECIDE_AFTER,
+        };
         let client = || Client::with_rules(rules, client::Config { lease: Nanos(300), slots: 1, cursors: 4 });
         Self {
             now: Nanos(1),
@@ -128,12 +133,12 @@ pub(crate) fn dangles<R: Rules>(rules: R) -> bool {
     // The second is sent behind the first, which is late. It arrives; then the switch forgets both.
     let expected = Word::tail(version);
     rig.execute(Verb::CompareSwap { at: front, expected, new: expected.followed_by(new.next) });
-    rig.tell(1, Reply::Doubted);
+    rig.tell(1, Reply::Indeterminate);
     // The first arrives after all.
     let outcome = rig.execute(ahead);
     assert_eq!(outcome, Outcome::Swapped(Word::tail(rig.memory[&first].word.entry).to_bits()));
     let mut out = Vec::new();
-    rig.now += DOUBT;
+    rig.now += DECIDE_AFTER;
     rig.metadata.on_deadline(rig.now, &mut out);
     rig.server(out);
     let mut at = first;
@@ -150,6 +155,6 @@ pub(crate) fn dangles<R: Rules>(rules: R) -> bool {
 #[test]
 fn what_stands_behind_an_append_that_is_in_flight_is_not_given_up_before_that_has_arrived() {
     assert!(!dangles(AllRules));
-    let missed = dangles(Without(Rule::DoubtsWait)).then_some(Rule::DoubtsWait);
-    crate::table::assert_caught(|row| row.scenario == "doubt", missed.as_slice());
+    let missed = dangles(Without(Rule::IndeterminateAppendsWait)).then_some(Rule::IndeterminateAppendsWait);
+    crate::table::assert_caught(|row| row.scenario == "indeterminate", missed.as_slice());
 }

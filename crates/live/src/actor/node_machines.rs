@@ -1,4 +1,4 @@
-//! A node in its place.
+//! What the actor of a node has under its lock.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::memory::StoreOf;
 use crate::memory::locks::LockStoreOf;
 
 /// The node's machines, and the threads that wait for them.
-pub(crate) struct NodePlace {
+pub(crate) struct NodeMachines {
     pub(crate) node: Node,
-    pub(crate) locks: LocksPlace,
+    pub(crate) locks: NodeLocks,
     /// Whom to tell when the operation in a slot is over: first the thread that started it.
     waiting: [Vec<Arc<Waker>>; SlotId::PER_NODE],
     /// Contents that came with messages and are still needed.
@@ -23,11 +23,11 @@ pub(crate) struct NodePlace {
     pub(crate) now: Nanos,
 }
 
-impl NodePlace {
+impl NodeMachines {
     pub(crate) fn new(node: Node, locks: node::locks::Config) -> Self {
         Self {
             node,
-            locks: LocksPlace::new(LockNode::new(locks)),
+            locks: NodeLocks::new(LockNode::new(locks)),
             waiting: std::array::from_fn(|_| Vec::new()),
             kept: Vec::new(),
             now: Nanos::ZERO,
@@ -35,8 +35,8 @@ impl NodePlace {
     }
 
     /// All machines of the node, for one call; and the data of locks that came with messages and are still needed.
-    pub(crate) fn machines(&mut self) -> (RackNode<'_>, &[Box<[u64]>]) {
-        let LocksPlace { machine, kept, .. } = &mut self.locks;
+    pub(crate) fn all(&mut self) -> (RackNode<'_>, &[Box<[u64]>]) {
+        let NodeLocks { machine, kept, .. } = &mut self.locks;
         (RackNode { node: &mut self.node, locks: machine }, kept)
     }
 
@@ -96,7 +96,7 @@ impl NodePlace {
 }
 
 /// The node's locks, and the threads that wait for them.
-pub(crate) struct LocksPlace {
+pub(crate) struct NodeLocks {
     pub(crate) machine: LockNode,
     waiting: Map<Ticket, Arc<Waker>>,
     next: u32,
@@ -104,7 +104,7 @@ pub(crate) struct LocksPlace {
     pub(crate) kept: Vec<Box<[u64]>>,
 }
 
-impl LocksPlace {
+impl NodeLocks {
     fn new(machine: LockNode) -> Self {
         Self { machine, waiting: Map::new(), next: 0, kept: Vec::new() }
     }

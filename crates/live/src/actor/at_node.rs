@@ -10,7 +10,7 @@ use super::outcome::{Allocated, Failure, Fetched};
 
 /// An application thread at its node, in this process.
 pub struct AtNode<'a> {
-    pub(crate) carrier: &'a dyn Operations,
+    pub(crate) driver: &'a dyn Operations,
     pub(crate) node: NodeId,
     pub(crate) context: &'a mut ThreadContext,
 }
@@ -56,7 +56,7 @@ impl AtNode<'_> {
 
     /// Releases a lock taken by [`AtNode::lock`].
     pub fn unlock(&mut self, slot: SlotId) {
-        self.carrier.release(self.node, self.context, slot);
+        self.driver.release(self.node, self.context, slot);
     }
 
     /// Allocates.
@@ -81,7 +81,7 @@ impl AtNode<'_> {
 
     /// Tells the node's agents that a pin they wait for is gone.
     pub fn unpinned(&mut self, frame: FrameId) {
-        self.carrier.leave(self.node, self.context, Input::Unpinned(frame));
+        self.driver.leave(self.node, self.context, Input::Unpinned(frame));
         // Somebody wanted the block, and has it now. Two threads that hand a block to each other, each asking for
         // it back at once, would keep its entry locked for everybody else: whoever has had its turn steps back.
         crate::scheduling::give_way();
@@ -112,15 +112,15 @@ impl AtNode<'_> {
 
     /// Tells the node's machine that nobody is inside a lock any more.
     pub fn left(&mut self, lock: GlobalAddr) {
-        self.carrier.leave(self.node, self.context, Input::Left(lock));
+        self.driver.leave(self.node, self.context, Input::Left(lock));
     }
 
     fn run(&mut self, ask: Ask) -> Result<(Started, Outcome), Failure> {
-        self.carrier.run(self.node, self.context, ask)
+        self.driver.run(self.node, self.context, ask)
     }
 
     fn run_on_lock(&mut self, ask: AskLocks) -> Result<Outcome, Failure> {
-        self.carrier.run_on_lock(self.node, self.context, ask)
+        self.driver.run_on_lock(self.node, self.context, ask)
     }
 }
 

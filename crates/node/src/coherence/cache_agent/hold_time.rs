@@ -1,14 +1,14 @@
-//! A node's turn with a block that others stand in line for ([`Config::queue`](crate::Config::queue)).
+//! How long a node holds a block for which others wait in the queue ([`Config::queue`](crate::Config::queue)).
 //!
-//! A line that hands a block over after each single access moves it all the time: every access costs a transfer. So a
-//! node that is asked for a block through a line waits with its answer as long as its own threads write in the block
-//! again and again, without a pause of [`Turn::pause`](crate::Turn::pause), but no longer than
-//! [`Turn::most`](crate::Turn::most).
+//! A queue that hands a block over after each single access moves it all the time: every access costs a transfer. So a
+//! node that is asked for a block through a queue waits with its answer as long as its own threads write in the block
+//! again and again, without a pause of [`HoldTime::pause`](crate::HoldTime::pause), but no longer than
+//! [`HoldTime::most`](crate::HoldTime::most).
 //!
 //! Nothing depends on it but time: to the protocol, such an agent is a slow one. Requests that did not come through a
-//! line are answered at once, and so are those for blocks that this node only reads.
+//! queue are answered at once, and so are those for blocks that this node only reads.
 //!
-//! What must always hold: a request waits for a turn at most `most` after it came, however busy the threads are; then
+//! What must always hold: a request waits at most `most` after it came, however busy the threads are; then
 //! it is executed like any other.
 //!
 //! # How the two times were chosen
@@ -26,15 +26,15 @@
 //! The pause must be longer than an access (240 ns there), or the hold time ends between two of them. But whoever is asked
 //! for a block that it does not use makes the other wait for it.
 
-use switch::coherence::line;
+use switch::coherence::wait_queue;
 use wire::{Kind, Nanos, Packet, Rules};
 
 use super::{Answer, CacheAgent};
-use crate::coherence::config::Turn;
+use crate::coherence::config::HoldTime;
 use crate::coherence::context::Context;
 use crate::store::{Access, FrameId, Store};
 
-/// A request that waits for the end of a turn.
+/// A request that waits until this node's hold time is over.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     pub(super) frame: FrameId,
@@ -43,34 +43,34 @@ pub(super) struct Waiting {
     writes: u64,
     /// When to look again.
     look: Nanos,
-    /// When the turn is over in any case.
+    /// When the hold time is over in any case.
     end: Nanos,
 }
 
 impl CacheAgent {
-    /// True if the request waits until this node has had its turn.
-    pub(super) fn has_its_turn<S: Store, R: Rules>(
+    /// True if the request must wait until this node's hold time is over.
+    pub(super) fn must_wait<S: Store, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         packet: &Packet,
     ) -> bool {
-        let Turn { pause, most } = cx.config.turn;
-        let in_line = cx.config.queue && line::code_in(packet.arg).is_some();
-        if !in_line || most == Nanos::ZERO || !matches!(packet.event, Kind::ReadMiss | Kind::WriteMiss) {
+        let HoldTime { pause, most } = cx.config.hold_time;
+        let queued = cx.config.queue && wait_queue::code_in(packet.arg).is_some();
+        if !queued || most == Nanos::ZERO || !matches!(packet.event, Kind::ReadMiss | Kind::WriteMiss) {
             return false;
         }
         let Some((frame, Access::Modified)) = cx.store.lookup(packet.tag) else { return false };
         self.last(cx.rules, packet.requester, packet.seq).answer = Answer::Parked;
         let (look, end) = (cx.now + pause.min(most), cx.now + most);
-        self.turns.push(Waiting { frame, packet: *packet, writes: cx.store.writes(frame), look, end });
-        cx.counters.turns += 1;
+        self.held.push(Waiting { frame, packet: *packet, writes: cx.store.writes(frame), look, end });
+        cx.counters.held += 1;
         true
     }
 
-    /// Looks whether turns are over. Being called early is harmless.
+    /// Looks whether hold times are over. Being called early is harmless.
     pub(crate) fn on_deadline<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         let mut index = 0;
-        while let Some(waiting) = self.turns.get_mut(index) {
+        while let Some(waiting) = self.held.get_mut(index) {
             if waiting.look > cx.now {
                 index += 1;
                 continue;
@@ -78,17 +78,17 @@ impl CacheAgent {
             let writes = cx.store.writes(waiting.frame);
             if waiting.writes != writes && waiting.end > cx.now {
                 waiting.writes = writes;
-                waiting.look = (cx.now + cx.config.turn.pause).min(waiting.end);
+                waiting.look = (cx.now + cx.config.hold_time.pause).min(waiting.end);
                 index += 1;
             } else {
-                let packet = self.turns.remove(index).packet;
+                let packet = self.held.remove(index).packet;
                 self.execute(cx, &packet);
             }
         }
     }
 
-    /// When to look at the turns again.
+    /// When to look at the held blocks again.
     pub(crate) fn next_deadline(&self) -> Nanos {
-        self.turns.iter().map(|waiting| waiting.look).min().unwrap_or(Nanos::MAX)
+        self.held.iter().map(|waiting| waiting.look).min().unwrap_or(Nanos::MAX)
     }
 }

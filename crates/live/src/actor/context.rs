@@ -1,4 +1,4 @@
-//! What a thread carries with it while it runs machines: reused buffers, its randomness, its waker.
+//! What a thread has with it while it runs machines: reused buffers, its randomness, its waker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
