@@ -20,7 +20,7 @@ use lab::figure::{Figure, Results, points_of};
 use lab::output::Document;
 use lab::output::page::claims_table;
 use lab::papers::{PAPERS, paper_of};
-use lab::systems::measure::measure;
+use lab::systems::measure::{measure, operations};
 
 pub(crate) use args::Args;
 
@@ -55,7 +55,8 @@ fn measured(args: &Args, figures: &[&dyn Figure]) -> Result<Vec<Document>, Fault
     let (sizes, inputs, points) = (args.sizes(), Inputs::declared(), points_of(figures));
     let interrupt = Interrupt::listen()?;
     say!("{} figures, {} runs, seed {}", figures.len(), points.len(), args.seed);
-    let progress = Progress::start(points.len() as u64 * (sizes.warm_up + sizes.operations), interrupt);
+    let all = points.iter().map(|point| operations(point, &sizes)).sum();
+    let progress = Progress::start(all, interrupt);
     let results = measure_all(&points, args.threads(), args.seed, |point, seed| {
         measure(point, &sizes, &inputs, seed, &progress)
     })

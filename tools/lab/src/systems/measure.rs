@@ -14,6 +14,15 @@ use crate::load::store::SLOT;
 use crate::sizes::Sizes;
 use store::Form;
 
+/// Operations that a point's run takes, counted or not.
+pub fn operations(point: &Point, sizes: &Sizes) -> u64 {
+    let warm_up = match point.load {
+        Load::Stressed(load) if load.cold => micro::cold(sizes),
+        _ => sizes.warm_up,
+    };
+    warm_up + sizes.operations
+}
+
 /// Runs a point.
 ///
 /// # Errors

@@ -80,7 +80,7 @@ pub(super) fn spawn<S: Subject>(
 }
 
 /// Operations that fill caches and directories from nothing: two for each place.
-fn cold(sizes: &Sizes) -> u64 {
+pub(super) fn cold(sizes: &Sizes) -> u64 {
     2 * sizes.all_threads() as u64 * (sizes.places / BlockSize::DEFAULT.bytes())
 }
 
