@@ -1,4 +1,4 @@
-//! `rackmem pipeline`: what the switch program takes of the chip, stage by stage, against the chip's budget.
+//! `rackmem pipeline`: the resource use of the switch program, stage by stage, against the chip's budget.
 //!
 //! The map comes from the program that the racks run: it is built, checked and measured here, not described.
 

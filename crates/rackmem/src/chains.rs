@@ -35,7 +35,7 @@ pub struct ChainsConfig {
     /// How long a client may use what it knows of a chain: a longer time spares calls.
     pub lease: Nanos,
     /// How long a slot stays in quarantine before it is used anew: no shorter than [`NodeHandle::least_quarantine`] says for this lease, and that if it is none.
-    /// Memory has to have room for what is written in that time.
+    /// Memory must hold what is written in that time.
     pub quarantine: Option<Nanos>,
 }
 

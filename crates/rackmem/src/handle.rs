@@ -182,14 +182,14 @@ impl NodeHandle {
         let start = self.block_size().offset_in_block(addr);
         Ok(match self.fetch(addr, len, Access::Shared)? {
             Fetched::Pinned(frame) => {
-                let turn = Turn {
+                let access = PinnedAccess {
                     inner: &self.inner,
                     node: self.node,
                     context: &mut self.context,
                     wrote: false,
                     pinned: Some(self.cache.adopt(frame)),
                 };
-                Some(look(&turn.window(start, len)))
+                Some(look(&access.window(start, len)))
             }
             Fetched::Words => Some(look(&Window::new(self.context.peeked(), start % 8, len))),
             Fetched::Retry => None,
@@ -220,9 +220,9 @@ impl NodeHandle {
             }
         };
         let Self { inner, node, context, .. } = self;
-        let turn = Turn { inner, node: *node, context, wrote: true, pinned: Some(pinned) };
-        let changed = change(&turn.window(start, len));
-        drop(turn);
+        let access = PinnedAccess { inner, node: *node, context, wrote: true, pinned: Some(pinned) };
+        let changed = change(&access.window(start, len));
+        drop(access);
         self.confirmed(changed)
     }
 
@@ -467,7 +467,7 @@ fn confirmed_by<R>(node: &NetworkedNode, found: R) -> Result<R, Error> {
 }
 
 /// A frame pinned for this thread. Ends the pin and tells the agents that wait, also when the access panics.
-struct Turn<'a> {
+struct PinnedAccess<'a> {
     inner: &'a Inner,
     node: NodeId,
     context: &'a mut ThreadContext,
@@ -475,14 +475,14 @@ struct Turn<'a> {
     pinned: Option<PinnedFrame<'a>>,
 }
 
-impl Turn<'_> {
+impl PinnedAccess<'_> {
     #[inline]
     fn window(&self, start: usize, len: usize) -> Window<'_> {
         self.pinned.as_ref().expect("pinned until it is dropped").window(start, len)
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for PinnedAccess<'_> {
     #[inline]
     fn drop(&mut self) {
         let pinned = self.pinned.take().expect("pinned until it is dropped");

@@ -37,7 +37,7 @@ pub use locked::{
     LockedWriteGuard, region_of,
 };
 pub use memory::{LockMemory, Memory, block_on};
-/// Bytes that a node's cache keeps for every block that it has room for, beside the block.
+/// Bytes that a node's cache keeps for every block that it has capacity for, beside the block.
 pub const METADATA_BYTES_PER_FRAME: usize = live::memory::Cache::METADATA_BYTES_PER_FRAME;
 pub use live::chains::{ServerCounts as ChainCounts, SteeringCounts};
 pub use live::networked::verbs::NicCounts;

@@ -9,7 +9,7 @@ wire::listed! {
     pub enum Cause {
         /// Going out: the other place cannot be reached (not there, or not known yet).
         Unreachable: "unreachable",
-        /// Going out: the other place does not take away what was sent to it, or the system has no room.
+        /// Going out: the other place does not take away what was sent to it, or the system has no capacity.
         Full: "full",
         /// Coming in: no message of this rack's format.
         Malformed: "malformed",

@@ -105,7 +105,7 @@ pub trait Transport: Send + Sync {
     /// Whose connection this is.
     fn me(&self) -> PlaceId;
 
-    /// Takes a message for another place. Where that cannot be reached, or has no room, it is dropped and counted.
+    /// Takes a message for another place. Where that cannot be reached, or has no capacity, it is dropped and counted.
     ///
     /// # Panics
     /// If a packet's contents are not as long as its header says, a control message is too long, or `to` is this

@@ -160,7 +160,7 @@ crate::listed! {
         Outdated = 2,
         /// Whoever got the request does not keep the entry, or not any more: try again.
         NotOwner = 3,
-        /// No room for the entry in the switch (section 5.2, collisions).
+        /// No capacity for the entry in the switch (section 5.2, collisions).
         Collision = 4,
         /// The block belongs to no allocation, or its allocation was freed.
         Unallocated = 5,

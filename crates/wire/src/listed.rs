@@ -7,7 +7,7 @@
 ///     /// Why something went wrong.
 ///     #[derive(Clone, Copy, PartialEq, Debug)]
 ///     pub enum Cause {
-///         /// There was no room.
+///         /// There was no capacity.
 ///         Full: "full",
 ///         /// It came too late.
 ///         Late: "late",

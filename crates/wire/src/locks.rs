@@ -60,7 +60,7 @@ pub struct Term(pub u64);
 impl Term {
     /// Before anybody had the lock.
     pub const NONE: Self = Self(0);
-    /// A directory's cell has room for so much.
+    /// A directory's cell has capacity for so much.
     pub const MAX: Self = Self((1 << 56) - 1);
 
     /// The one after this.
@@ -345,7 +345,7 @@ impl LockPacket {
     /// Writes header and queue; returns how many bytes those are.
     ///
     /// # Panics
-    /// If `out` has no room: [`HEADER_BYTES`] and 64 more are always enough.
+    /// If `out` is too short: [`HEADER_BYTES`] and 64 more are always enough.
     pub fn encode(&self, out: &mut [u8]) -> usize {
         let (from_agent, from_node) = self.from.to_wire();
         let (to_agent, to_node) = self.to.to_wire();

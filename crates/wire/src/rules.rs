@@ -364,7 +364,7 @@ rules! {
         PlaceIsExclusive,
         /// A line leaves only when nothing is pending for it (section III-C).
         LastLetsGo,
-        /// Where others wait for its place, a line takes in no more than its entry had room for.
+        /// Where others wait for its place, a line takes in no more than its entry had capacity for.
         TurnIsBounded,
         /// Results of word operations are sign-extended, as those of RISC-V.
         WordsAreSigned,
@@ -450,7 +450,7 @@ rules! {
         HolesAreFilled,
         /// What was in flight on a bound queue pair that begins anew is indeterminate.
         BegunAnewIsIndeterminate,
-        /// Where there is no room, a compare-and-swap goes on its client's own queue pair only if it is the first that is sent to its word.
+        /// Where there is no capacity, a compare-and-swap goes on its client's own queue pair only if it is the first that is sent to its word.
         OverflowsAreFirst,
         /// A compare-and-swap becomes a WRITE only if nothing was sent to its word since that entry's append.
         WritesFindNothingSent,

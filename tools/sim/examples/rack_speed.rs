@@ -1,5 +1,5 @@
 //! How fast a whole rack is simulated: 8 nodes with 4 threads each, half reads, 8 bytes at a time, anywhere in a shared
-//! set that every cache has room for. Prints events and operations per second of real time.
+//! set that every cache has capacity for. Prints events and operations per second of real time.
 //!
 //! `cargo run --release -p rackmem-sim --example rack_speed [operations] [blocks] [home|switch|auto]`
 

@@ -27,11 +27,11 @@ pub struct SimulatedConfig {
     pub cache: u64,
     /// Bytes of memory that every node contributes, and is home of.
     pub memory: u64,
-    /// Directory entries that the switch has room for.
+    /// Directory entries that the switch has capacity for.
     pub switch_entries: usize,
     /// Bytes of copies of locked regions on every node.
     pub lock_copies: u64,
-    /// Locks that the switch has room for.
+    /// Locks that the switch has capacity for.
     pub lock_entries: usize,
     /// Where directory entries are kept.
     pub directory: Directory,

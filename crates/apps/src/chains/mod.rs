@@ -32,7 +32,7 @@ pub use self::error::Error;
 /// What a store is created with.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// How many keys there is to be room for.
+    /// How many keys the store must have capacity for.
     pub expected_keys: u64,
     /// Bytes of a key and its value together, at most.
     pub record_bytes: usize,

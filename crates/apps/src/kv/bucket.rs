@@ -86,7 +86,7 @@ impl Geometry {
         self.bytes
     }
 
-    /// Entries that a bucket has room for.
+    /// Entries that a bucket has capacity for.
     #[inline]
     pub(super) fn slots(self) -> usize {
         (self.bytes - HEADER) / 16

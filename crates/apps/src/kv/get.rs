@@ -99,7 +99,7 @@ impl KvStore {
             if let Examined::Live(shape) = found
                 && !shape.is_small()
             {
-                // Boxed, so that the common path does not carry the room for it.
+                // Boxed, so that the common path does not carry the space for it.
                 match Box::pin(self.read_large(mem, at, shape, key, value)).await? {
                     Ok(state) => found = state,
                     Err(freed) => return Ok(Read::Gone(freed)),

@@ -88,7 +88,7 @@ impl KvStore {
         }
     }
 
-    /// Splits a full leaf into four. If the leaf changes meanwhile, nothing happens: whoever needs the room
+    /// Splits a full leaf into four. If the leaf changes meanwhile, nothing happens: whoever needs the capacity
     /// scans again anyway.
     pub(super) async fn split<M: Memory>(&self, mem: &mut M, location: LeafLocation) -> Result<(), Error> {
         let geometry = self.geometry;

@@ -134,7 +134,7 @@ impl KvStore {
         }
     }
 
-    /// Sets the value inside the record of an entry, if that is the key's record and has room.
+    /// Sets the value inside the record of an entry, if that is the key's record and has capacity.
     async fn set_in_place<M: Memory>(
         &self,
         mem: &mut M,

@@ -97,8 +97,8 @@ impl Shape {
         self.room != 0
     }
 
-    /// True if a value of so many bytes may be written in place of this one: there is room for it, and not so
-    /// much more room that memory would be wasted.
+    /// True if a value of so many bytes may be written in place of this one: there is space for it, and not so
+    /// much more space that memory would be wasted.
     #[inline]
     pub(super) fn takes(&self, value: usize) -> bool {
         let len = self.value_at() + value;
@@ -242,7 +242,7 @@ pub(super) fn forward(record: &Window<'_>, successor: Entry) {
     record.set_word(HEADER + 8, successor.addr.bits());
 }
 
-/// How much of its block is looked at for a record first, by a reader with room for a value of so many bytes.
+/// How much of its block is looked at for a record first, by a reader with a buffer for a value of so many bytes.
 #[inline]
 pub(super) fn first_look(key: &[u8], value: usize) -> usize {
     const LEAST: usize = 192;

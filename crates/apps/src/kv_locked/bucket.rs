@@ -106,7 +106,7 @@ pub(super) fn room(bytes: &[u8]) -> usize {
     bytes.len() - HEAD - used(bytes)
 }
 
-/// Adds a record. There has to be room.
+/// Adds a record. There has to be capacity.
 pub(super) fn add(bytes: &mut [u8], key: &[u8], value: &[u8]) {
     let start = HEAD + used(bytes);
     let len = |len: usize| u32::try_from(len).expect("a bucket is not that large").to_le_bytes();

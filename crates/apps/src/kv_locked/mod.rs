@@ -60,7 +60,7 @@ const LONGEST_KEY: usize = 1024;
 const LARGEST_BUCKET: usize = 64 << 10;
 /// The smallest: beside this the lock itself costs more.
 const SMALLEST_BUCKET: usize = 256;
-/// Records that a bucket has room for, and how many keys there are for four of them. So that few buckets are too full, although
+/// Records that a bucket has capacity for, and how many keys there are for four of them. So that few buckets are too full, although
 /// keys are spread as they come.
 const RECORDS: usize = 3;
 const KEYS_FOR_FOUR_BUCKETS: u64 = 5;

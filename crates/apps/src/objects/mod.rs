@@ -60,13 +60,13 @@ pub use self::sabres::Sabres;
 /// What a store is created with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// How many keys the buckets are made for. There is room for some more in further buckets.
+    /// How many keys the buckets are made for. There is capacity for some more in further buckets.
     pub expected_keys: u64,
     /// Bytes of the longest key.
     pub key_bytes: usize,
     /// Bytes of the longest value.
     pub value_bytes: usize,
-    /// Keys that a bucket has room for.
+    /// Keys that a bucket has capacity for.
     pub slots: usize,
     /// Stirred into the hash.
     pub salt: u64,

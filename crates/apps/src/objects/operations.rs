@@ -86,7 +86,7 @@ impl<L: Versioned> ObjectStore<L> {
         }
     }
 
-    /// Changes the value of `key`. False if it is absent, and then `change` is not called. `value` is the room that it has for
+    /// Changes the value of `key`. False if it is absent, and then `change` is not called. `value` is the buffer for
     /// that, and afterwards what the value is. If somebody else was faster, `change` is called again, with what it is then.
     ///
     /// # Errors

@@ -76,7 +76,7 @@ fn a_full_rack_refuses_puts_and_keeps_what_it_has() {
 
 #[test]
 fn a_store_that_finds_no_room_gives_back_what_it_took() {
-    // Room for two of the five pieces of the bucket array.
+    // Capacity for two of the five pieces of the bucket array.
     let rack = Rack::new(2, 4096, 1 << 17, 3);
     let mut mem = rack.worker(0);
     let config = Config { expected_keys: 10_000, ..Config::default() };

@@ -28,7 +28,7 @@ pub struct RackSpec {
     pub cache: u64,
     /// Bytes of each node's memory.
     pub memory: u64,
-    /// Blocks that the switch has room for.
+    /// Blocks that the switch has capacity for.
     pub switch_entries: usize,
     /// Where the directory is.
     pub directory: Directory,

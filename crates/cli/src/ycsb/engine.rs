@@ -143,7 +143,7 @@ pub(crate) enum Store {
 }
 
 impl Store {
-    /// A new one, with room for the workload's records.
+    /// A new one, with capacity for the workload's records.
     pub(crate) fn create(
         handle: &mut NodeHandle,
         engine: Engine,

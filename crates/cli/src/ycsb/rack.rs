@@ -18,7 +18,7 @@ pub(crate) struct StoreRack {
 }
 
 impl StoreRack {
-    /// A fresh rack, with room for the workload's records.
+    /// A fresh rack, with capacity for the workload's records.
     pub(crate) fn start(args: &Args, memory: Bytes, workload: &Workload) -> Result<Self, Fault> {
         let rack = Rack::embedded(spec(args, memory).config()).map_err(impossible)?;
         let engine = args.engine(workload);
@@ -87,7 +87,7 @@ pub(crate) fn impossible(error: ConfigError) -> Fault {
     Fault::usage(format_args!("{error}\n  flags: {flags}"))
 }
 
-/// Memory of each node that the workload's records need, with room to spare: it is taken from the system only
+/// Memory of each node that the workload's records need, with capacity to spare: it is taken from the system only
 /// as it is used.
 pub fn memory_for(nodes: usize, block: BlockSize, workload: &Workload) -> Bytes {
     /// A key, and what the store keeps beside key and value; and per key in the bucket array.
@@ -122,7 +122,7 @@ pub(crate) fn memory_for_objects(args: &Args, workload: &Workload) -> Bytes {
 pub(crate) fn memory_for_chains(args: &Args, workload: &Workload) -> Bytes {
     /// Chunks of allocators.
     const BESIDE: u64 = 128 << 20;
-    /// Behind a part of the units that is not the last one there is room for the largest slot.
+    /// Behind a part of the units that is not the last one there is capacity for the largest slot.
     const MARGIN: u64 = 2 << 20;
     let config = chain_config(workload, args.chains());
     Bytes((config.bytes_on_each(quarantine(args)) + MARGIN) * config.copies as u64 + BESIDE)

@@ -23,7 +23,7 @@ impl SwitchPrograms {
     /// A switch without entries. A packet of chains carries so many bytes at most.
     ///
     /// # Panics
-    /// If the chip has no room for its programs.
+    /// If the chip has no capacity for its programs.
     pub(crate) fn new(config: &Config, mtu: Mtu) -> Self {
         let (coherence, locks) = config.directories();
         let relay = Relay::new(config.nodes, config.steers(), mtu);

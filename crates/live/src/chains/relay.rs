@@ -14,9 +14,9 @@ use super::Introduction;
 use super::times::{FOUND, LIFETIME, SLOT_LIFETIMES};
 use crate::config;
 
-/// Keys that the program has room for.
+/// Keys that the program has capacity for.
 const KEYS: usize = 100_000;
-/// Connections that it steers; what others send passes as it is. Each takes a record for each number that is remembered, and there is room
+/// Connections that it steers; what others send passes as it is. Each takes a record for each number that is remembered, and there is capacity
 /// for 16 Ki of them beside the other programs.
 const CONNECTIONS: usize = 128;
 /// Packet numbers of a connection that the program remembers: far more than a requester has in flight, because others' appends may wait
@@ -25,7 +25,7 @@ const WINDOW: u32 = 128;
 /// Cells for entries that were written. An append needs one until it is acknowledged.
 const SLOTS: usize = 1 << 14;
 /// A read of an old entry is steered as long as that has one: for some seconds' writes. With so many the program wants a chip without FlowCC;
-/// beside it there is room for `SLOTS`, which are a second's writes.
+/// beside it there is capacity for `SLOTS`, which are a second's writes.
 const SLOTS_OF_READS: usize = 1 << 16;
 /// How its program binds words to queue pairs. Clients post both steps of an append at once if that allows it (`session.rs`).
 pub(super) const BINDING: Binding = Binding::NONE;
@@ -67,7 +67,7 @@ impl Relay {
     /// Of a rack of so many nodes, with such a program, if there is one. A packet carries so many bytes at most.
     ///
     /// # Panics
-    /// If the chip has no room for the program.
+    /// If the chip has no capacity for the program.
     pub(crate) fn new(nodes: usize, steering: Option<config::Steering>, mtu: Mtu) -> Self {
         let config = |how: config::Steering| chains::Config {
             keys: KEYS,

@@ -10,11 +10,11 @@ pub use error::ConfigError;
 
 use crate::memory::NodeMemory;
 
-/// Entries that the published chip has room for beside nothing else (section 6 of the paper, rounded up to
+/// Entries that the published chip has capacity for beside nothing else (section 6 of the paper, rounded up to
 /// what 7 ways of 64 Ki entries hold in their stages).
 pub const MOST_SWITCH_ENTRIES: usize = 7 * 65_536;
 
-/// Entries of the lock directory that the chip has room for beside a full FlowCC.
+/// Entries of the lock directory that the chip has capacity for beside a full FlowCC.
 pub const MOST_LOCK_ENTRIES: usize = 65_536;
 
 /// Frames in a bucket of the cache: the smallest cache there can be.
@@ -35,7 +35,7 @@ pub struct Config {
     pub cache: u64,
     /// Bytes of memory that every node contributes, and is home of.
     pub memory: u64,
-    /// Directory entries that the switch has room for.
+    /// Directory entries that the switch has capacity for.
     pub switch_entries: usize,
     /// Where directory entries are kept.
     pub directory: Directory,
@@ -49,7 +49,7 @@ pub struct Config {
     pub epoch: Nanos,
     /// Bytes on every node for copies of what locks guard.
     pub lock_copies: u64,
-    /// Locks whose entries the switch has room for. The homes of others keep theirs.
+    /// Locks whose entries the switch has capacity for. The homes of others keep theirs.
     pub lock_entries: usize,
     /// Keys of chains whose tails the switch holds, to send each append to the true one: the so many hottest, or all of them
     /// (`usize::MAX`), up to 100 thousand. None: it steers nothing.
@@ -220,7 +220,7 @@ impl Config {
     /// The switch's directories, of blocks and of locks.
     ///
     /// # Panics
-    /// If the chip has no room for them.
+    /// If the chip has no capacity for them.
     pub(crate) fn directories(&self) -> (Switch, switch::locks::Directory) {
         let (nodes, epoch) = (self.nodes, SwitchEpoch(0));
         let coherence = coherence::Config {

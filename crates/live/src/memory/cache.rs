@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// How many of `blocks` blocks do not find room in a cache with twice as many frames.
+    /// How many of `blocks` blocks do not fit a cache with twice as many frames.
     fn turned_away(block: impl Fn(u64) -> GlobalAddr) -> usize {
         let cache = Cache::new(BlockSize::DEFAULT, 4096 * 4096);
         let mut taken = vec![0; cache.tags.len()];

@@ -111,7 +111,7 @@ pub struct NodeMemory {
 
 impl NodeMemory {
     /// A node with an empty cache of `cache_bytes` and `home_bytes` of zeroed memory of its own. Physical
-    /// memory is used as blocks are first written. What locks guard gets room beside the cache, an eighth of it.
+    /// memory is used as blocks are first written. What locks guard gets capacity beside the cache, an eighth of it.
     ///
     /// # Panics
     /// If a cache of this size would have 2^32 frames or more.

@@ -24,7 +24,7 @@ impl Words {
     /// `len` words of zeroes.
     ///
     /// # Panics
-    /// If the address space has no room for them.
+    /// If the address space has no space for them.
     pub(super) fn zeroed(len: usize) -> Self {
         let all = <[AtomicU64]>::new_box_zeroed_with_elems(len + PAGE_WORDS)
             .unwrap_or_else(|_| panic!("no room for {len} words: give the nodes less memory"));

@@ -35,7 +35,7 @@ pub trait Home {
     /// Makes this a region, of zeroes. There is none.
     fn begin(&mut self, addr: GlobalAddr, shape: Shape, zeroed: bool) -> Self::Region;
 
-    /// What the device calls a region. None: it has no room.
+    /// What the device calls a region. None: it has no capacity.
     fn key_of(&mut self, region: &Self::Region) -> Option<Key>;
 
     /// Ends the region that begins at this address, and its key is that of one that has ended. False: somebody is still inside

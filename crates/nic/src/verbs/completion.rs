@@ -1,6 +1,6 @@
 //! Completion queues: where ended work waits until the application looks.
 //!
-//! What must always hold: a completion finds room. So room is taken when work is posted, and given back when its
+//! What must always hold: a completion finds capacity. So capacity is taken when work is posted, and given back when its
 //! completion is polled or turns out not to be wanted.
 
 use alloc::collections::VecDeque;
@@ -33,7 +33,7 @@ impl CompletionQueue {
         room
     }
 
-    /// Gives room for so many back.
+    /// Gives capacity for so many back.
     pub(crate) fn release(&mut self, count: usize) {
         debug_assert!(count <= self.taken - self.ended.len(), "room is given back once");
         self.taken -= count;

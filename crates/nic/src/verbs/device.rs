@@ -53,7 +53,7 @@ macro_rules! context {
 }
 
 impl Device {
-    /// A device with room for so many memory regions.
+    /// A device with capacity for so many memory regions.
     pub fn new(regions: u32) -> Self {
         Self::with_rules(AllRules, regions)
     }
@@ -78,7 +78,7 @@ impl<R: Rules> Device<R> {
     /// Registers memory.
     ///
     /// # Errors
-    /// If the region cannot be, or there is no room.
+    /// If the region cannot be, or there is no capacity.
     pub fn register(&mut self, region: Region) -> Result<Key, RegionError> {
         self.regions.register(region)
     }
@@ -243,7 +243,7 @@ impl<R: Rules> Device<R> {
         posted
     }
 
-    /// Posts room for a message.
+    /// Posts a buffer for a message.
     ///
     /// # Errors
     /// If the queue pair is not there or in RESET, or something is full.

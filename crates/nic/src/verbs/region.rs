@@ -100,7 +100,7 @@ pub struct Regions {
 }
 
 impl Regions {
-    /// Room for so many regions at a time; 2^24 at most.
+    /// Capacity for so many regions at a time; 2^24 at most.
     pub fn new(most: u32) -> Self {
         Self { slots: Vec::new(), free: VecDeque::new(), most: most.min(1 << 24) }
     }
@@ -108,7 +108,7 @@ impl Regions {
     /// Registers a region and returns its key.
     ///
     /// # Errors
-    /// If it cannot be, or there is no room.
+    /// If it cannot be, or there is no capacity.
     pub fn register(&mut self, region: Region) -> Result<Key, RegionError> {
         if region.len == 0 || region.base.checked_add(region.len).is_none() {
             return Err(RegionError::Extent);

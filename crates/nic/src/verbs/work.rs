@@ -134,7 +134,7 @@ impl WorkRequest {
     }
 }
 
-/// Room for a message.
+/// A buffer for a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Receive {
     /// The application's name for it.
@@ -210,7 +210,7 @@ pub enum PostError {
     NotReady,
     /// As much is posted as the queue holds: wait for a completion.
     QueueFull,
-    /// Its completion might find no room: poll the completion queue.
+    /// Its completion might find no capacity: poll the completion queue.
     CompletionQueueFull,
     /// Longer than a message may be, or, of a batch of atomics or its answer, than a packet.
     TooLong,

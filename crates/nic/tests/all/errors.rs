@@ -336,7 +336,7 @@ fn work_for_which_there_is_no_room_is_refused() {
     let mut out = Vec::new();
     device.post_receive(Nanos(1), pair, receive, &mut out).unwrap();
     assert_eq!(device.post_receive(Nanos(1), pair, receive, &mut out), Err(PostError::QueueFull));
-    // What was called off gives its room back when it is polled.
+    // What was called off gives its capacity back when it is polled.
     device.fail(Nanos(1), pair, &mut out).unwrap();
     assert_eq!(post(&mut device, 8), Err(PostError::CompletionQueueFull));
     assert!(device.poll(small).is_some());

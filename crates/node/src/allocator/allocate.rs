@@ -19,7 +19,7 @@ pub enum Outcome {
         /// bytes are whatever earlier objects left there.
         fresh: Option<BlockRange>,
     },
-    /// No room. Ask that home for a chunk of at least so many bytes for this discipline, pass it to
+    /// No capacity. Ask that home for a chunk of at least so many bytes for this discipline, pass it to
     /// [`Allocator::add_chunk`], and try again.
     NeedChunk {
         /// Room that the allocation needs.
@@ -47,7 +47,7 @@ impl Allocator {
         .unwrap_or(need)
     }
 
-    /// An object of a slab with room; or the first one of a new slab.
+    /// An object of a slab with capacity; or the first one of a new slab.
     #[inline]
     fn alloc_object(&mut self, space: usize, class: usize) -> Option<Outcome> {
         let outcome = match self.slabs.take(&mut self.spaces[space].partial, class) {

@@ -94,7 +94,7 @@ impl ChunkTable {
         self.chunks.get(usize::try_from(chunk).ok()?)?.as_ref()
     }
 
-    /// Grants `node` the first run of free chunks with room for an allocation of `bytes` bytes: one chunk,
+    /// Grants `node` the first run of free chunks with capacity for an allocation of `bytes` bytes: one chunk,
     /// unless that is too small. A request that is repeated is granted anew; telling repetitions is the
     /// caller's business.
     ///

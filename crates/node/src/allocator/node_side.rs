@@ -46,7 +46,7 @@ pub(super) struct Space {
     pub(super) free: Extents,
     /// Chunks that are free as a whole.
     pub(super) idle: Set<u64>,
-    /// Slabs with room.
+    /// Slabs with capacity.
     pub(super) partial: Partial,
 }
 

@@ -33,7 +33,7 @@ struct Slab {
     marked: bool,
 }
 
-/// The slabs of one home and discipline that have room, as the head of a list for each class.
+/// The slabs of one home and discipline that have capacity, as the head of a list for each class.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Partial([u32; MAX_CLASSES]);
 
@@ -93,7 +93,7 @@ impl Slabs {
         index
     }
 
-    /// Gives out an object of a slab with room.
+    /// Gives out an object of a slab with capacity.
     #[inline]
     pub(super) fn take(&mut self, partial: &mut Partial, class: usize) -> Option<GlobalAddr> {
         let head = partial.0[class];

@@ -96,7 +96,7 @@ pub struct Config {
     pub chunk: ChunkSize,
     /// Where directory entries are kept.
     pub directory: Directory,
-    /// Entries that the switch has room for; the shadow node keeps a part of them free.
+    /// Entries that the switch has capacity for; the shadow node keeps a part of them free.
     pub switch_entries: usize,
     /// How long an epoch of hotness lasts (10 ms in the paper, section 5.2.2).
     pub epoch: Nanos,

@@ -20,7 +20,7 @@ pub(super) struct After {
 }
 
 impl<R: Rules> LockNode<R> {
-    /// Sees to room and deadlines when a lock has handled its input.
+    /// Sees to capacity and deadlines when a lock has handled its input.
     pub(super) fn after<S: LockStore>(
         &mut self,
         at: Moment,
@@ -41,7 +41,7 @@ impl<R: Rules> LockNode<R> {
         }
     }
 
-    /// Tries again for the locks that want room. Whatever happens here may have made some, or let go of a copy that could
+    /// Tries again for the locks that want capacity. Whatever happens here may have made some, or let go of a copy that could
     /// not be given up before.
     fn find_room<S: LockStore>(&mut self, at: Moment, store: &mut S, out: &mut Vec<LockEffect>) {
         while let Some(&next) = self.roomless.front() {

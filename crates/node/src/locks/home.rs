@@ -275,7 +275,7 @@ impl<R: Rules> LockNode<R> {
         );
     }
 
-    /// The switch keeps the entry, or has no room.
+    /// The switch keeps the entry, or has no capacity.
     fn on_installed<S: LockStore>(
         &mut self,
         at: Moment,

@@ -162,7 +162,7 @@ pub struct LockCounters {
     pub denied: u64,
     /// Copies that ended for a writer elsewhere.
     pub ended: u64,
-    /// Copies given up for want of room.
+    /// Copies given up for lack of capacity.
     pub evicted: u64,
     /// Packets sent again.
     pub repeated: u64,
@@ -190,7 +190,7 @@ pub struct LockNode<R: Rules = AllRules> {
     counters: LockCounters,
     /// By address; one for every lock that this node has touched in this incarnation of the switch: what it has left, it must know.
     locks: Map<GlobalAddr, Lock>,
-    /// Locks for which there was no room, in the order in which they want it.
+    /// Locks for which there was no capacity, in the order in which they want it.
     roomless: VecDeque<GlobalAddr>,
     /// Locks with something to repeat, and when.
     due: Set<(Nanos, GlobalAddr)>,
@@ -223,7 +223,7 @@ struct Context<'a, S, R> {
     counters: &'a mut LockCounters,
     store: &'a mut S,
     out: &'a mut Vec<LockEffect>,
-    /// A copy that has to go, so that this lock has room.
+    /// A copy that has to go, so that this lock has capacity.
     victim: Option<GlobalAddr>,
     /// A copy has gone.
     freed_room: bool,

@@ -68,7 +68,7 @@ impl<R: Rules> LockNode<R> {
         let Some(home) = self.homes.get_mut(&lock).filter(|home| home.lost) else {
             return self.refuse(at, packet, Refusal::Outdated, store, out);
         };
-        // Another length is that of another allocation, if there is one that has room for it.
+        // Another length is that of another allocation, if there is one that has capacity for it.
         if home.len != packet.len
             && let Err(why) = store.may_lock(lock, packet.len)
         {

@@ -200,9 +200,9 @@ pub(super) struct Copy {
 pub(super) struct Lock {
     pub(super) at: GlobalAddr,
     pub(super) len: u32,
-    /// The store has room for it.
+    /// The store has capacity for it.
     pub(super) has_capacity: bool,
-    /// It waits for room.
+    /// It waits for capacity.
     pub(super) wants_capacity: bool,
     /// What comes of an earlier term than this is refused.
     pub(super) fence: Term,
@@ -362,7 +362,7 @@ impl Lock {
         cx.send(LockPacket { mode, once, has_copy, number, ..self.packet(cx, LockKind::Acquire) }, None);
     }
 
-    /// True if there is room for a copy.
+    /// True if there is capacity for a copy.
     fn make_space<S: LockStore, R>(&mut self, cx: &mut Context<'_, S, R>) -> bool {
         if !self.has_capacity {
             match cx.store.reserve(self.at, self.len, false) {
@@ -384,7 +384,7 @@ impl Lock {
         self.wants_capacity = false;
     }
 
-    /// Gives the room back, if nothing needs it any more.
+    /// Gives the capacity back, if nothing needs it any more.
     pub(super) fn leave_room<S: LockStore, R>(&mut self, cx: &mut Context<'_, S, R>) {
         let needed = self.copy.is_some() || self.holds() || self.request.is_some() || self.moving.is_some();
         let needed = needed || self.report.is_some() || self.cut.is_some();

@@ -1,6 +1,6 @@
 //! The seam between a node's locks and the driver that holds their bytes and lets threads in.
 //!
-//! The driver keeps a *copy* for each lock that the node has room for: the region's bytes, and a *gate*. While the gate
+//! The driver keeps a *copy* for each lock that the node has capacity for: the region's bytes, and a *gate*. While the gate
 //! is open, threads enter and leave by themselves, as it says: readers only, or readers and writers, which exclude
 //! each other there. While it is closed, nobody enters but whom the machine lets in, and whoever leaves is
 //! reported ([`super::LockNode::on_left`]).
@@ -25,7 +25,7 @@ impl Users {
     }
 }
 
-/// There is no room for another copy.
+/// There is no capacity for another copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Full {
     /// This one, used longest ago, may go.
@@ -43,7 +43,7 @@ pub trait LockStore {
     /// If another copy has to go first. Never with `must`.
     fn reserve(&mut self, lock: GlobalAddr, len: u32, must: bool) -> Result<(), Full>;
 
-    /// Gives a copy's room back.
+    /// Gives a copy's capacity back.
     fn release(&mut self, lock: GlobalAddr);
 
     /// Copies data into a copy. Nobody is inside.

@@ -37,13 +37,13 @@ impl Batch {
         self.operations == 0
     }
 
-    /// Adds a read of `len` bytes. False: there is no room for it.
+    /// Adds a read of `len` bytes. False: there is no capacity for it.
     #[must_use]
     pub fn read(&mut self, addr: GlobalAddr, len: usize) -> bool {
         self.add(len, &Operation::Read { addr, len })
     }
 
-    /// Adds a write. False: there is no room for it.
+    /// Adds a write. False: there is no capacity for it.
     #[must_use]
     pub fn write(&mut self, addr: GlobalAddr, bytes: &[u8]) -> bool {
         self.add(bytes.len(), &Operation::Write { addr, bytes })

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::handle::NodeHandle;
 
 /// A reader-writer lock over `len` bytes at an address of an allocation of [`Discipline::Locked`](crate::Discipline::Locked).
-/// Not poisoned by panics: there is no room for a mark, and there may be no bytes at all.
+/// Not poisoned by panics: there is no space for a mark, and there may be no bytes at all.
 ///
 /// ```
 /// # use rackmem::{Config, Discipline, NodeId, Rack};

@@ -23,7 +23,7 @@
 //! - There is room if less than [`Binding::window`](super::config::Binding) numbers are not acknowledged. Atomics are counted apart: less than
 //!   [`Binding::atomics`](super::config::Binding) of them may be in flight, for the memory cannot replay more. They take turns, each of which
 //!   says which number it had last: that one must be acknowledged. One for which there is no room takes no number, and goes on its client's own queue pair, if nothing else was sent to its word: then no WRITE is in flight to it, and none
-//!   will be. Otherwise it goes round in the switch until there is room, or its client asks again (`waiting.rs`).
+//!   will be. Otherwise it goes round in the switch until there is capacity, or its client asks again (`waiting.rs`).
 //!
 //! # Clients
 //! The two steps of an append are on two queue pairs, and nothing orders these: the compare-and-swap is sent when the WRITE is acknowledged. So clients must not post both

@@ -68,9 +68,9 @@ pub struct Counters {
     pub bound: u64,
     /// Of those, the ones that became WRITEs.
     pub written: u64,
-    /// Compare-and-swaps for which there was no room there: they went on their clients' own queue pairs, or came again.
+    /// Compare-and-swaps for which there was no capacity there: they went on their clients' own queue pairs, or came again.
     pub crowded: u64,
-    /// Of those, the ones that were let in when there was room.
+    /// Of those, the ones that were let in when there was capacity.
     pub let_in: u64,
     /// Packets of bound queue pairs that were sent again.
     pub resent: u64,

@@ -114,7 +114,7 @@ impl<R: Rules> Steering<R> {
         });
     }
 
-    /// Holds a key from now on; false if there is no room.
+    /// Holds a key from now on; false if there is no capacity.
     pub fn admit(&mut self, key: u64) -> bool {
         // The complement of this one is what an empty cell holds.
         if key == u64::MAX || self.keys.index(key).is_some() {

@@ -124,11 +124,11 @@ pub(super) mod state {
     pub(in super::super) const MASK: u64 = 0xf;
     /// Its own queue pair has come so far.
     pub(in super::super) const FILLED: u64 = 0x10;
-    /// It has no number on a bound queue pair, for there was no room.
+    /// It has no number on a bound queue pair, for there was no capacity.
     pub(in super::super) const UNBOUND: u64 = 0x20;
     /// The word was as expected.
     pub(in super::super) const MATCHED: u64 = 0x40;
-    /// It goes on its client's own queue pair, for there was no room.
+    /// It goes on its client's own queue pair, for there was no capacity.
     pub(in super::super) const OWN: u64 = 0x80;
 }
 

@@ -56,7 +56,7 @@ pub struct Steering<R: Rules = AllRules> {
     pub(super) bound: Vec<Option<Bound>>,
     /// Packets of its own that wait to be sent.
     pub(super) sent: VecDeque<Sent>,
-    /// Compare-and-swaps for which a bound queue pair has no room, in their order.
+    /// Compare-and-swaps for which a bound queue pair has no capacity, in their order.
     pub(super) waiting: VecDeque<Waiting>,
     pub(super) expiry: Expiry,
     /// Until then, what reads bring to unknown peers may be of another incarnation; none: nobody has asked.
@@ -265,7 +265,7 @@ impl<R: Rules> Steering<R> {
         &self.config
     }
 
-    /// What the program uses of the chip.
+    /// The program's resource use on the chip.
     pub fn stage_map(&self) -> StageMap {
         let passes = [
             ("WRITE of an entry", 2),

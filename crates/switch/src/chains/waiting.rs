@@ -1,4 +1,4 @@
-//! Compare-and-swaps for which a bound queue pair has no room, and which may not pass it: their packets go round in the switch.
+//! Compare-and-swaps for which a bound queue pair has no capacity, and which may not pass it: their packets go round in the switch.
 //!
 //! Otherwise each would wait until its client asks again, a millisecond on real NICs, and so would whatever stands behind it.
 //!

@@ -91,7 +91,7 @@ pub(super) mod score_op {
     pub(in super::super) const TAKE: u64 = 4;
 }
 
-/// Where an ADD-TO-SWITCH found room: a way, or one of these.
+/// Where an ADD-TO-SWITCH found capacity: a way, or one of these.
 pub(super) mod location {
     /// A PEEK found no entry that has a copyset.
     pub(in super::super) const NOWHERE: u64 = 13;
@@ -121,7 +121,7 @@ pub(super) mod route {
     pub(in super::super) const ADDED: u64 = 8;
     /// Answer that the switch had the entry before.
     pub(in super::super) const PRESENT: u64 = 9;
-    /// Answer that there is no room.
+    /// Answer that there is no capacity.
     pub(in super::super) const COLLISION: u64 = 10;
     /// Tell the predecessor in the queue.
     pub(in super::super) const FOLLOW: u64 = 11;

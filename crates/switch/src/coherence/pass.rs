@@ -36,7 +36,7 @@ pub(super) enum Pass {
     ReleaseAndSet,
     /// A PEEK: read the entry.
     Peek,
-    /// An ADD's first pass: look for the tag, or room for it.
+    /// An ADD's first pass: look for the tag, or capacity for it.
     Add,
     /// Its second pass: claim that way. The entry is inserted locked, and the score becomes the outcome, in place
     /// of the CLAIMING mark: one acquisition if the way was still empty, else a refusal.

@@ -208,7 +208,7 @@ fn way_metadata(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, way: usize,
     });
 }
 
-/// Where an ADD goes: nowhere if a way has the tag, else to the first way with room. Only probes get here:
+/// Where an ADD goes: nowhere if a way has the tag, else to the first way with capacity. Only probes get here:
 /// their answers exclude the hit that would let a LOCK array write the verdict in the same stage.
 fn placement<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields) {
     let row = |way: usize, answer: u64, location: u64, verdict: u64| {

@@ -2,7 +2,7 @@
 //!
 //! # Passes
 //! Requests take one pass. An UNLOCK takes a second one, because the score lies behind the locks; so does an
-//! ADD-TO-SWITCH that found room, because the first empty way is known only behind the last. Other packets may
+//! ADD-TO-SWITCH that found capacity, because the first empty way is known only behind the last. Other packets may
 //! run between the two, so the second pass trusts nothing but what it carries:
 //! - LAST-UNLOCK keeps duplicates of a request from taking the lock between its unlock's passes.
 //! - An ADD leaves a CLAIMING mark in its event's score on its first pass. A second copy that finds the mark is
@@ -225,7 +225,7 @@ impl<R: Rules> Switch<R> {
         self.occupied
     }
 
-    /// Entries that the directory has room for, if they spread well.
+    /// Entries that the directory has capacity for, if they spread well.
     pub const fn capacity(&self) -> usize {
         self.sets * WAYS
     }
@@ -235,7 +235,7 @@ impl<R: Rules> Switch<R> {
         &self.counters
     }
 
-    /// What the program uses of the chip.
+    /// The program's resource use on the chip.
     pub fn stage_map(&self) -> StageMap {
         let passes = [
             ("request: a miss, an eviction, a lock, PURGE, REMOVE-FROM-SWITCH", 1),

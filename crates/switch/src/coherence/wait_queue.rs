@@ -1,4 +1,4 @@
-//! Who waits for an entry, in 13 bits: what a lock word and a score have room for.
+//! Who waits for an entry, in 13 bits: what fits a lock word and a score.
 //!
 //! With [`Config::queue`](super::Config), a writer that meets a writer is not refused. It becomes the last in the queue:
 //! its code replaces that of the one before in the lock word, and that one is told who follows it

@@ -1,6 +1,6 @@
 //! The directory as a machine: packets in, effects out.
 //!
-//! It stands in the switch, and a second one of the same kind at each home, for the locks that the switch has no room
+//! It stands in the switch, and a second one of the same kind at each home, for the locks that the switch has no capacity
 //! for. Entries come and go by the control plane ([`Directory::insert`], [`Directory::remove`]), as in the paper, where the
 //! allocator is in the switch's control plane; packets change what they say.
 
@@ -26,7 +26,7 @@ pub struct Config {
     pub at: LockEnd,
     /// Nodes of the rack.
     pub nodes: usize,
-    /// Entries that there is room for. A home's directory grows beyond that.
+    /// Entries that there is capacity for. A home's directory grows beyond that.
     pub entries: usize,
     /// The incarnation of the switch.
     pub epoch: SwitchEpoch,
@@ -173,7 +173,7 @@ impl<R: Rules> Directory<R> {
     }
 
     /// A home wants an entry kept. What it has called before is done, or has been refused: a late copy must not make an entry of
-    /// a lock that is no more, or that the home keeps itself because there was no room.
+    /// a lock that is no more, or that the home keeps itself because there was no capacity.
     fn install(&mut self, packet: &LockPacket) -> bool {
         let last = self.installed.entry(packet.lock.home()).or_insert(packet.number.wrapping_sub(1));
         let is_new = packet.number.wrapping_sub(*last).cast_signed() > 0;
@@ -269,7 +269,7 @@ impl<R: Rules> Directory<R> {
         self.placed.get(&lock).map_or((self.sets, None), |cell| (cell / WAYS, Some(cell % WAYS)))
     }
 
-    /// Makes an entry, for a lock that nobody holds or that `holder` does. False if there is no room. An entry that is
+    /// Makes an entry, for a lock that nobody holds or that `holder` does. False if there is no capacity. An entry that is
     /// there already stays as it is.
     pub fn insert(&mut self, lock: GlobalAddr, term: Term, holder: Option<NodeId>, sharers: Copyset) -> bool {
         if self.find(lock).is_some() {
@@ -321,7 +321,7 @@ impl<R: Rules> Directory<R> {
         Some((set, way))
     }
 
-    /// A home's directory gets twice the room.
+    /// A home's directory gets twice the capacity.
     fn grow(&mut self) {
         let sets = self.sets * 2;
         let (mut program, fields, arrays) =
@@ -354,7 +354,7 @@ impl<R: Rules> Directory<R> {
         self.passes
     }
 
-    /// What the program uses of the chip.
+    /// The program's resource use on the chip.
     pub fn stage_map(&self) -> StageMap {
         let passes = [("ACQUIRE", 1), ("MOVE", 2), ("MOVE repeated after it was approved", 1)];
         let passes = passes.map(|(packet, passes)| PacketPasses { packet: packet.into(), passes });

@@ -14,7 +14,7 @@
 //! | [`builder`] | collects them |
 //! | [`error`] | why a program is refused |
 //! | [`program`] | a verified program with its arrays: what runs |
-//! | [`stage_map`] | what a program uses of the chip, stage by stage |
+//! | [`stage_map`] | a program's resource use, stage by stage |
 //!
 //! # What must always hold
 //! These are the properties that Concordia (section 2.2) builds on; a program that breaks one is not built.

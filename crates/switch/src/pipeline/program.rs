@@ -59,7 +59,7 @@ impl Program {
         self.passes
     }
 
-    /// What the program uses of the chip.
+    /// The program's resource use on the chip.
     pub const fn stage_map(&self) -> &StageMap {
         &self.map
     }

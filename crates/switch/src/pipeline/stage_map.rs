@@ -1,4 +1,4 @@
-//! What a program uses of the chip, stage by stage: for people, for tools, and for the resource checks.
+//! A program's resource use, stage by stage: for people, for tools, and for the resource checks.
 
 use alloc::string::String;
 use alloc::vec;

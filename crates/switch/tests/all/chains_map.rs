@@ -1,4 +1,4 @@
-//! What steering takes of the chip, beside FlowCC and the lock directory.
+//! The resource use of steering, beside FlowCC and the lock directory.
 
 use random::Random;
 use switch::chains::{Binding, Config, Steering};

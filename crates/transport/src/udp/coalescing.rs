@@ -73,7 +73,7 @@ impl Coalescing {
         self.since = Some(now);
     }
 
-    /// Keeps the records of a datagram that nobody waits for, if something is likely to follow soon and there is room. False: it is to
+    /// Keeps the records of a datagram that nobody waits for, if something is likely to follow soon and there is capacity. False: it is to
     /// be sent.
     pub(super) fn keep(&mut self, datagram: &mut Datagram, most: usize, now: Nanos) -> bool {
         let fits = self.kept.length + datagram.length - HEAD + TAG <= most;

@@ -103,7 +103,7 @@ impl Key {
         Some(Self(bytes))
     }
 
-    /// Derives as many bytes as `out` has room for, for one purpose and context.
+    /// Fills `out` with derived bytes, for one purpose and context.
     pub(super) fn derive(&self, purpose: &[u8], context: &[&[u8]], out: &mut [u8]) {
         let bits = out.len() as u32 * 8;
         for (index, block) in (1_u32..).zip(out.chunks_mut(16)) {

@@ -142,7 +142,7 @@ fn a_connection_stands_while_others_greet_in_its_peer_s_name() {
         for (rack, terms) in [(rack.clone(), terms("8 KiB")), (key(2), Terms::default()), (None, terms("1"))]
         {
             let told = Config { terms, ..config(A, &[(B, tap.for_a())], rack, 1_500) };
-            let liar = UdpTransport::bind(&told).expect("a liar");
+            let byzantine = UdpTransport::bind(&told).expect("a Byzantine peer");
             let greeting = tap.sent_by_a().remove(0);
             greetings.extend((0..greeting.len()).step_by(7).map(|length| greeting[..length].to_vec()));
             greetings.extend((0..greeting.len()).step_by(5).map(|at| {
@@ -151,7 +151,7 @@ fn a_connection_stands_while_others_greet_in_its_peer_s_name() {
                 damaged
             }));
             greetings.push(greeting);
-            drop(liar);
+            drop(byzantine);
         }
         let before = dropped(&pair.b, Cause::OtherIncarnation);
         pair.deliver(&greetings);

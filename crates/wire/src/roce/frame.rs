@@ -102,7 +102,7 @@ impl Frame {
     ///
     /// # Panics
     /// If the packet's extension is not that of its opcode, if the frame is longer than an IPv4 packet can be, or if
-    /// `out` has no room.
+    /// `out` is too short.
     pub fn encode_head(&self, payload: usize, out: &mut [u8]) -> usize {
         let route = &self.route;
         let ip_bytes = self.bytes(payload) - ETHERNET_BYTES;
@@ -135,7 +135,7 @@ impl Frame {
     /// Pads the payload, which stands behind the head by now, and writes the ICRC; returns the frame's length.
     ///
     /// # Panics
-    /// If `out` has no room.
+    /// If `out` is too short.
     pub fn seal(&self, payload: usize, out: &mut [u8]) -> usize {
         let bytes = self.bytes(payload);
         let end = bytes - ICRC_BYTES;

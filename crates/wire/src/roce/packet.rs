@@ -153,7 +153,7 @@ impl Packet {
     /// stands behind them, and behind it [`padding`] zeroes.
     ///
     /// # Panics
-    /// If the extension is not that of the opcode, or `out` has no room: [`MOST_HEADER_BYTES`] are always enough.
+    /// If the extension is not that of the opcode, or `out` is too short: [`MOST_HEADER_BYTES`] are always enough.
     pub fn encode(&self, payload: usize, out: &mut [u8]) -> usize {
         assert!(
             self.extension.layout() == self.opcode.layout(),

@@ -10,7 +10,7 @@ pub type Plan = rack::Plan<LockPlan>;
 pub struct LockPlan {
     /// Locks. Every third has no data.
     pub locks: usize,
-    /// Copies that each node has room for.
+    /// Copies that each node has capacity for.
     pub room: usize,
     /// Entries of the switch; 0: their homes keep them all.
     pub switch_entries: usize,

@@ -35,7 +35,7 @@ pub struct PlainLocks {
 }
 
 impl PlainLocks {
-    /// A store with room for so many copies.
+    /// A store with capacity for so many copies.
     pub fn new(room: usize) -> Self {
         Self { frames: BTreeMap::new(), home: BTreeMap::new(), unallocated: BTreeSet::new(), room, clock: 0 }
     }

@@ -40,7 +40,7 @@ pub struct Seen {
     pub moves: u64,
     /// Of those, times that the directory said no.
     pub denied: u64,
-    /// Copies that went for want of room.
+    /// Copies that went for lack of capacity.
     pub evicted: u64,
     /// Packets sent again.
     pub repeated: u64,

@@ -16,7 +16,7 @@ impl<R: Rules> Gam<R> {
     }
 
     /// Before the run: a node caches these blocks, and has used each later than those before it. Those that its cache has
-    /// no room for are gone. A home needs no copy of its own blocks.
+    /// no capacity for are gone. A home needs no copy of its own blocks.
     ///
     /// Caches hold millions of blocks, and where a block stands in tables has nothing to do with when it was used. So
     /// lines are written in one order and tables in the other: this machine writes neither here and there.

@@ -79,7 +79,7 @@ impl Locks {
     /// So many locks, each in a block of its own, so that they are not in each other's way.
     ///
     /// # Errors
-    /// If there is no room.
+    /// If there is no capacity.
     pub async fn allocate_apart<M: Memory>(mem: &mut M, count: u64, home: NodeId) -> Result<Self, Error> {
         let block = mem.block_size();
         let pitch = BYTES.max(block.bytes());
@@ -102,7 +102,7 @@ impl Locks {
     /// So many locks, and words for [`THREADS`] threads, in the memory of `home`.
     ///
     /// # Errors
-    /// If there is no room.
+    /// If there is no capacity.
     pub async fn allocate<M: Memory>(mem: &mut M, count: u64, home: NodeId) -> Result<Self, Error> {
         let block = mem.block_size();
         let bytes = (count * BYTES).next_multiple_of(block.bytes());

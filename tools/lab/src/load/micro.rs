@@ -30,7 +30,7 @@ impl Region {
     /// Allocates at least so many bytes: a piece at every home, of whole blocks of 4 KiB at least.
     ///
     /// # Errors
-    /// If there is no room.
+    /// If there is no capacity.
     pub async fn allocate<M: Memory>(mem: &mut M, bytes: u64) -> Result<Self, Error> {
         let unit = mem.block_size().bytes().max(4096);
         let piece = bytes.div_ceil(mem.nodes() as u64).next_multiple_of(unit);
@@ -70,7 +70,7 @@ impl Data {
     /// Allocates all of it: so many bytes for each of so many threads, and once more for the pool.
     ///
     /// # Errors
-    /// If there is no room.
+    /// If there is no capacity.
     pub async fn allocate<M: Memory>(
         mem: &mut M,
         threads: usize,

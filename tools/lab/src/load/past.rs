@@ -3,7 +3,7 @@
 //! Every block is accessed at random times, as often by every node as the load says. Looking back from now, the
 //! accesses to a block come after exponentially distributed times; the first of them that writes decides who has
 //! which copy, and the nearest one of each node how long its copy lies unused. A cache keeps a copy until as many
-//! other blocks as it has room for were used ("Hierarchical Web Caching Systems: Modeling, Design and Experimental
+//! other blocks as it has capacity for were used ("Hierarchical Web Caching Systems: Modeling, Design and Experimental
 //! Results", 2002, section on LRU: this time is nearly the same for all blocks).
 //!
 //! Times are counted in operations of one node.
@@ -40,7 +40,7 @@ struct Rates {
     lifetime: f64,
 }
 
-/// All blocks that caches hold. A cache has room for `room` blocks.
+/// All blocks that caches hold. A cache has capacity for `room` blocks.
 pub fn residents(
     data: &Data,
     nodes: usize,

@@ -7,7 +7,7 @@
 //!
 //! The cache is smaller, too, but not by the same factor: then it would hold fewer of the hot keys, each of which takes
 //! a block of its own. At full size, 524,288 blocks of 2 GB hold the 260,000 hottest of 64 million keys with their buckets,
-//! which get 71 % of the requests, and a seventh of all others: 3 in 4 accesses hit. Here as many hit with room for
+//! which get 71 % of the requests, and a seventh of all others: 3 in 4 accesses hit. Here as many hit with capacity for
 //! half of the data (7,000 blocks hold keys with 51 % of the requests, and half of the others). The sizes say so.
 //!
 //! What must always hold: a client's requests follow from its seed alone.

@@ -62,7 +62,7 @@ impl Config {
 pub enum ConfigError {
     /// So many nodes.
     Nodes(usize),
-    /// The program does not leave room for the stack below it.
+    /// The program does not leave space for the stack below it.
     NoRoomForStack {
         /// Where it begins.
         start: u64,

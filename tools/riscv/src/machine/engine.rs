@@ -83,7 +83,7 @@ impl Engine {
         self.inbox.is_empty() && self.held.is_empty()
     }
 
-    /// Takes in the oldest packet, if there is room for it.
+    /// Takes in the oldest packet, if there is capacity for it.
     pub(super) fn take_in(&mut self, beside: &mut Beside<'_>) -> bool {
         let Some((ticket, entry)) = self.inbox.front() else { return false };
         match self.lines.on_request(Request::of_wire(*ticket, entry), &mut self.effects) {

@@ -243,7 +243,7 @@ impl Machine {
         }
     }
 
-    /// The engine's core executes an operation, and what was full may have room then.
+    /// The engine's core executes an operation, and what was full may have capacity then.
     fn on_execute(&mut self, index: usize, now: u64) {
         let timed = self.timed.as_mut().expect("this is with timing");
         let (chip, pace) = (timed.chip, &mut timed.paces[index]);
@@ -265,7 +265,7 @@ impl Machine {
         self.answers = answers;
     }
 
-    /// The engine takes in what it has room for, and asks the memory for lines.
+    /// The engine takes in what it has capacity for, and asks the memory for lines.
     fn take_in(&mut self, index: usize, now: u64) {
         let timed = self.timed.as_mut().expect("this is with timing");
         let pace = &mut timed.paces[index];

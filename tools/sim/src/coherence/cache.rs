@@ -19,7 +19,7 @@ pub enum Placement {
     /// By a multiplicative hash, as on live racks: neighbouring blocks spread evenly over the buckets.
     #[default]
     Even,
-    /// By a hash without such regularity: buckets fill by chance, and the fullest overflow while others have room
+    /// By a hash without such regularity: buckets fill by chance, and the fullest overflow while others have capacity
     /// (Concordia, section 6: "we hash its tag into a bucket"; section 7.2.1: this causes evictions that a fully
     /// associative cache does not have).
     ByChance,

@@ -103,7 +103,7 @@ impl<R: Rules> Preload<'_, R> {
         }
     }
 
-    /// A block is hot: its entry moves to the switch, if there is room.
+    /// A block is hot: its entry moves to the switch, if there is capacity.
     #[allow(clippy::wrong_self_convention, reason = "it converts nothing")]
     pub fn to_switch(&mut self, addr: GlobalAddr) {
         let tag = self.system.config.block.tag(addr);

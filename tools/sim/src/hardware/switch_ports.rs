@@ -40,7 +40,7 @@ impl SwitchPorts {
 
     /// The last bit of a message, which came in or was made by the program, is in the switch at `now`, and
     /// leaves through this port. Returns when the last bit arrives at the NIC on the other side; `None` if the
-    /// buffer has no room for it.
+    /// buffer has no capacity for it.
     ///
     /// The switch stores and forwards: cutting through is an option of each port, which the papers do not
     /// mention.
@@ -83,7 +83,7 @@ impl SwitchPorts {
         &self.resubmission
     }
 
-    /// How many messages the buffer had no room for.
+    /// How many messages the buffer had no capacity for.
     pub const fn dropped(&self) -> u64 {
         self.dropped
     }

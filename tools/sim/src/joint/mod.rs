@@ -32,7 +32,7 @@ pub struct Config {
     pub blocks: coherence::Config,
     /// Bytes of copies of locks on every node.
     pub lock_copies: u64,
-    /// Entries of locks that the switch has room for.
+    /// Entries of locks that the switch has capacity for.
     pub lock_entries: usize,
     /// What locks take of processors.
     pub costs: locks::Costs,

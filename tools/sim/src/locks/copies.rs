@@ -22,7 +22,7 @@ const LEAST: u32 = 64;
 struct Copy {
     /// Bytes of the region.
     len: u32,
-    /// There is room for it, whether that was planned or not.
+    /// There is capacity for it, whether that was planned or not.
     kept: bool,
     /// Who may enter without asking.
     gate: Option<Mode>,

@@ -18,7 +18,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// Blocks of an object with so many bytes of data. A header has room in the first block: bytes are as the paper counts
+    /// Blocks of an object with so many bytes of data. A header has capacity in the first block: bytes are as the paper counts
     /// them, by which an object of 128 B is a SABRe of two blocks.
     pub(super) const fn blocks(self, bytes: u32) -> u32 {
         /// Bytes of data in a block that has a version, too.

@@ -239,7 +239,7 @@ impl Memory {
         it.owner == Some(core) && it.busy <= now
     }
 
-    /// A core's first-level cache has no room for it any more.
+    /// A core's first-level cache has no capacity for it any more.
     pub(super) fn disown(&mut self, core: u8, block: u64) {
         let it = self.at(block);
         if it.owner == Some(core) {

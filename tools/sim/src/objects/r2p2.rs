@@ -1,6 +1,6 @@
 //! An R2P2: the remote request pipeline beside the memory, with an engine of SABRes in it.
 //!
-//! What must always hold: it asks for one block in a cycle, and for no more at once than it has room for. The engine is that of
+//! What must always hold: it asks for one block in a cycle, and for no more at once than it has capacity for. The engine is that of
 //! `crates/nic`, unchanged.
 
 use std::collections::VecDeque;
@@ -49,7 +49,7 @@ impl R2p2 {
         }
     }
 
-    /// Transfers that wait go where there is room.
+    /// Transfers that wait go where there is capacity.
     fn admit(&mut self, now: Nanos) {
         while self.engine.active() < Config::PAPER.transfers.into()
             && let Some((attempt, object, requests)) = self.waiting.pop_front()

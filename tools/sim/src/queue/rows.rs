@@ -1,10 +1,10 @@
 //! The memory of slots: short rows, which are handed from slot to slot.
 //!
 //! It runs inside the event queue. What must always hold: a row that no slot uses is empty, and is used again
-//! before a new one is made. No row has room for more than [`ROW`] events. So there is memory for little more
+//! before a new one is made. No row has capacity for more than [`ROW`] events. So there is memory for little more
 //! events than were ever pending at once.
 
-/// How many events a row has room for at most. Long enough to be read at full speed, short enough that the rows
+/// How many events a row has capacity for at most. Long enough to be read at full speed, short enough that the rows
 /// that a busy rack writes to, one for each instant, stay in the cache.
 const ROW: usize = 64;
 

@@ -203,7 +203,7 @@ fn the_switch_drops_what_its_buffer_has_no_room_for() {
     assert_eq!(all(&mut switch, Nanos::ZERO, 1), 2, "all ports share the buffer");
     assert_eq!(switch.dropped(), 6);
     assert!(switch.queued(testbed.pipeline) <= testbed.buffer);
-    // When two frames have left each queue, there is room again.
+    // When two frames have left each queue, there is capacity again.
     assert_eq!(all(&mut switch, Nanos(700), 1), 4);
     assert_eq!(switch.dropped(), 10);
 }

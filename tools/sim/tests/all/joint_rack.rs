@@ -91,7 +91,7 @@ fn a_region_is_locked_while_the_allocator_says_that_it_is_one() {
 }
 
 /// Node 1 has written under locks in the memory of node 0, and gives it back, but not the locks. The node whose
-/// allocator had that memory begins a new incarnation, so that it becomes memory of blocks. Then node 1 has room for other copies only.
+/// allocator had that memory begins a new incarnation, so that it becomes memory of blocks. Then node 1 has capacity for other copies only.
 fn memory_changes_its_discipline<R: Rules>(rules: R) {
     const COPIES: usize = 6;
     let mut rack = rack(rules, COPIES as u64 * u64::from(LEN));

@@ -71,7 +71,7 @@ fn run<R: Rules>(rules: R, seed: u64, faults: Faults, sum: &mut Sum) -> Result<(
 fn run_bound<R: Rules>(rules: R, seed: u64, faults: Faults, sum: &mut Sum) -> Result<(), String> {
     let top = if seed.is_multiple_of(4) { 1 } else { usize::MAX };
     let queue_pairs = 1 + (seed % 7 == 3) as usize;
-    // Now and then there is no room.
+    // Now and then there is no capacity.
     let (window, atomics) = if seed.is_multiple_of(5) { (4, 2) } else { (64, 16) };
     let binding = Binding { queue_pairs, window, atomics, writes: !seed.is_multiple_of(3) };
     run_with(rules, seed, How { top, reads: reads_of(seed), binding, ..How::NATIVE }, faults, sum)

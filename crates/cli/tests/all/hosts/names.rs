@@ -1,4 +1,4 @@
-//! Nodes that are known by name, as in a cluster that starts containers where there is room.
+//! Nodes that are known by name, as in a cluster that starts containers where there is capacity.
 
 use rackmem::{Discipline, NodeId, Rack};
 

@@ -223,7 +223,7 @@ fn is_written(region: &Region, version: u64) -> Result<Result<u64, Torn>, Missin
     lost(region, version).map_or(Ok(Err(Torn::Written)), Err)
 }
 
-/// Copies words out, as many as there is room for. Eight a turn, as [`crate::memory::words::copy`]: the loop's own instructions
+/// Copies words out, as many as fit. Eight a turn, as [`crate::memory::words::copy`]: the loop's own instructions
 /// are what counts.
 #[inline(always)]
 pub(super) fn copy_whole(words: &[AtomicU64], into: &mut [u8]) {

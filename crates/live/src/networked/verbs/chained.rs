@@ -24,7 +24,7 @@ use crate::memory::regions::Region;
 
 /// Work that is posted to a queue pair at a time.
 const SENDS: usize = 64;
-/// Packets in flight on one: a ring, or a socket's buffer, has room for those of some.
+/// Packets in flight on one: a ring, or a socket's buffer, holds those of some.
 const WINDOW: u32 = 32;
 /// Packets that one READ request asks for.
 const READ_CHUNK: u32 = 16;

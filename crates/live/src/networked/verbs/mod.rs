@@ -120,14 +120,14 @@ pub(super) struct Verbs {
     packet_bytes: usize,
 }
 
-/// The largest packets that a path has room for.
+/// The largest packets that a path has capacity for.
 pub(super) fn mtu_of(room: usize) -> Mtu {
     let fits = |mtu: &&Mtu| mtu.bytes() as usize <= room;
     Mtu::ALL.iter().rev().find(fits).copied().unwrap_or(Mtu::B256)
 }
 
 impl Verbs {
-    /// For a node of a rack of so many; packets of the path have room for `room` bytes of payload.
+    /// For a node of a rack of so many; packets of the path have capacity for `room` bytes of payload.
     pub(super) fn new(me: NodeId, nodes: usize, room: usize, timeout: Nanos) -> Self {
         let mtu = mtu_of(room);
         Self {

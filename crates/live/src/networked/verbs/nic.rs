@@ -249,7 +249,7 @@ impl Nic {
         number
     }
 
-    /// Posts what waits, as far as there is room.
+    /// Posts what waits, as far as there is capacity.
     fn pump(&mut self, now: Nanos, peer: NodeId) {
         let (queue_pair, waiting) = (self.connections.queue_pair(peer), &mut self.waiting[peer.index()]);
         while let Some(&at) = waiting.front() {

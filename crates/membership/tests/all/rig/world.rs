@@ -278,7 +278,7 @@ impl Rig {
             To::Coordinator(from) => {
                 let Some(control) = &mut self.control else { return };
                 if control.stopped_until > self.now {
-                    // Sockets have room for some of it.
+                    // Sockets buffer some of it.
                     if self.random.per_mille(500) {
                         let at = control.stopped_until;
                         self.network.push(InFlight { at, to, bytes });

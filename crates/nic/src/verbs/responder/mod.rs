@@ -109,7 +109,7 @@ impl Responder {
         self.ack_deadline
     }
 
-    /// Accepts room for a message.
+    /// Accepts a buffer for a message.
     pub(crate) fn post<R: Rules>(
         &mut self,
         cx: &mut Context<'_, R>,

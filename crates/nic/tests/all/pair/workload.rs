@@ -265,7 +265,7 @@ impl<R: Rules> Run<R> {
         self.pair.post(at, link, request).expect("there is room");
     }
 
-    /// Room for a message of stream `index`, at its other end.
+    /// A buffer for a message of stream `index`, at its other end.
     fn post_receive(&mut self, index: usize) {
         let stream = &mut self.streams[index];
         if stream.receives - stream.received >= BUFFERS {

@@ -1,5 +1,5 @@
 //! Before a node leaves the rack in order, it sends home what nobody else has: the blocks that it has modified. To a
-//! requester that is an eviction without a block that needs the room.
+//! requester that is an eviction without a block that needs the capacity.
 //!
 //! Blocks whose home is this node are left out: their home leaves, too.
 

@@ -295,7 +295,7 @@ impl Requesters {
     }
 
     /// A WRITE-SHARED whose copy is gone when its turn comes has the lock that a WRITE-MISS needs: it becomes one, if
-    /// there is room for the block. No agent has seen the event yet, and the switch does not care what its unlock is
+    /// there is capacity for the block. No agent has seen the event yet, and the switch does not care what its unlock is
     /// of.
     pub(super) fn becomes_a_miss<S: Store, R: Rules>(
         &mut self,

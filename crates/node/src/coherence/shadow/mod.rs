@@ -1,4 +1,4 @@
-//! The shadow node: a copy of the switch's TAG array in memory, with the heat that the switch has no room to
+//! The shadow node: a copy of the switch's TAG array in memory, with the heat that the switch has no capacity to
 //! count (Concordia, section 5.2.2). One node of the rack keeps it.
 //!
 //! It learns of new entries from the switch's copies of ADD answers, and of heat from the cache agents' reports

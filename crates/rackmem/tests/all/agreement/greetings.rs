@@ -91,7 +91,7 @@ fn a_rack_goes_on_while_anybody_greets_it_with_anything() {
             unknown_peer.send_to(bytes, to).unwrap();
         }
         sent += 1;
-        // Nothing is to be lost for want of room.
+        // Nothing is to be lost for lack of capacity.
         thread::sleep(Duration::from_micros(200));
     };
     for length in 0..greeting.len() {

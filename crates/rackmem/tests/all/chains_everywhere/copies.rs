@@ -47,7 +47,7 @@ pub(crate) fn each_copy_takes_a_put_one_round_trip_more_and_a_get_none(nodes: No
 }
 
 pub(crate) fn far_more_is_written_than_copies_hold(nodes: Nodes<'_>) {
-    // In all there is room for twice that, whatever copies take.
+    // In all there is capacity for twice that, whatever copies take.
     let bytes = 96 << 10;
     far_more_is_written(nodes, copies(2, 2, bytes), 4 * bytes);
 }

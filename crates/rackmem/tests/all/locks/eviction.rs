@@ -1,10 +1,10 @@
-//! More locks than a node has room for.
+//! More locks than a node has capacity for.
 
 use rackmem::{Config, Locked};
 
 use crate::locks::{config, node, rack_with};
 
-/// Room for a handful of copies.
+/// Capacity for a handful of copies.
 fn crowded() -> Config {
     Config { nodes: 2, lock_copies: 4 << 10, ..config() }
 }

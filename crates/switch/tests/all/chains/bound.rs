@@ -294,7 +294,7 @@ fn a_packet_that_was_refused_for_good_ends_the_bound_queue_pair_and_all_is_indet
     assert_eq!(bed.chain(X), [X, a, c]);
 }
 
-/// A chain in which b was put behind a by a WRITE that is in flight, and no room for another atomic.
+/// A chain in which b was put behind a by a WRITE that is in flight, and no capacity for another atomic.
 fn crowded<R: Rules>(rules: R, binding: Binding) -> Bed<R> {
     let (a, b) = (Entry(2, 5), Entry(3, 0));
     let mut bed = begun(rules, binding, a);
@@ -333,7 +333,7 @@ pub(crate) fn overflows<R: Rules>(rules: R) -> bool {
     }
     bed.settle();
     if !is_there {
-        // It was let in as soon as there was room, and has lost.
+        // It was let in as soon as there was capacity, and has lost.
         assert_eq!(bed.switch.counters().let_in, 1);
         let found = Word::tail(a.version()).followed_by(Entry(3, 0).next());
         let told = bed.told.iter().find(|told| told.0 == 3).map(|(.., reply)| *reply);

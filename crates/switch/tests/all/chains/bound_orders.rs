@@ -362,7 +362,7 @@ impl<R: Rules> World<R> {
     }
 }
 
-/// More states than there are, but for a mutant that has no end. (Where there is no room, each repeat takes a number, which has no end, either: a
+/// More states than there are, but for a mutant that has no end. (Where there is no capacity, each repeat takes a number, which has no end, either: a
 /// scenario looks at that.)
 const MOST: usize = 30_000;
 /// As many are looked at where a rule is left out.

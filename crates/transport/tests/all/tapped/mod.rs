@@ -112,7 +112,7 @@ impl Tap {
     pub(crate) fn new() -> Self {
         let side = || {
             let socket = UdpSocket::bind(loopback()).expect("loopback");
-            // Room for a mebibyte in small datagrams, if the system allows it.
+            // Capacity for a mebibyte in small datagrams, if the system allows it.
             rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 4 << 20).ok();
             socket.set_read_timeout(Some(Duration::from_millis(1))).expect("a timeout");
             socket

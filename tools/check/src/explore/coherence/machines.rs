@@ -9,7 +9,7 @@ use switch::coherence;
 use wire::{BlockSize, SlotId};
 
 use super::Blocks;
-use super::scope::Turn;
+use super::scope::CoherenceStep;
 use super::shape::aged;
 use crate::coherence::PlainStore;
 use crate::explore::engine::Machines;
@@ -26,7 +26,7 @@ pub(super) struct Local {
 /// What happens at a node, beside packets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Own {
-    Turn(Turn),
+    Turn(CoherenceStep),
     /// The thread that has this frame pinned accesses it, and is done.
     Access {
         frame: FrameId,

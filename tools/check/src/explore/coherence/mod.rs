@@ -35,7 +35,7 @@ use super::world::{DUPLICATE, LOSS, Left};
 pub use coverage::{Coverage, Row};
 use machines::{AtRest, Facts, Local, Own, SwitchFacts, Told};
 use real::Real;
-pub use scope::{SCOPES, Scope, Thread, Turn};
+pub use scope::{CoherenceStep, SCOPES, Scope, Thread};
 use shape::Shapes;
 use world::{ADD, Doing, PREMATURE, PURGE, REMOVE};
 

@@ -17,7 +17,7 @@ use wire::{
 
 use super::Blocks;
 use super::machines::{AtRest, BLOCK, Facts, Local, Own, SwitchFacts, Told};
-use super::scope::{Scope, Turn};
+use super::scope::{CoherenceStep, Scope};
 use super::shape::{block_number, contents, is_latest};
 use crate::coherence::PlainStore;
 use crate::explore::engine::{After, Input, Machines};
@@ -91,16 +91,16 @@ impl<R: Rules> Real<R> {
         let store = &mut stored;
         match input {
             Input::Packet(message) => node.on_packet(moment, &message, store, out),
-            Input::Own(Own::Turn(Turn::Read(block))) => {
+            Input::Own(Own::Turn(CoherenceStep::Read(block))) => {
                 started = Some(node.on_read(moment, tag_of(block), (0, 8), store, out));
             }
-            Input::Own(Own::Turn(Turn::Write(block))) => {
+            Input::Own(Own::Turn(CoherenceStep::Write(block))) => {
                 started = Some(node.on_access(moment, tag_of(block), Access::Modified, store, out));
             }
-            Input::Own(Own::Turn(Turn::LockRead(block))) => {
+            Input::Own(Own::Turn(CoherenceStep::LockRead(block))) => {
                 started = Some(node.on_lock(moment, tag_of(block), false, false, store, out));
             }
-            Input::Own(Own::Turn(Turn::LockWrite(block))) => {
+            Input::Own(Own::Turn(CoherenceStep::LockWrite(block))) => {
                 started = Some(node.on_lock(moment, tag_of(block), true, false, store, out));
             }
             Input::Own(Own::Access { frame, block, write }) => {

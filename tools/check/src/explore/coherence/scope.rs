@@ -7,7 +7,7 @@ use crate::explore::thread;
 
 /// What a thread may do in one turn, and with which block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Turn {
+pub enum CoherenceStep {
     /// Read it.
     Read(u8),
     /// Write it.
@@ -19,7 +19,7 @@ pub enum Turn {
 }
 
 /// An application thread.
-pub type Thread = crate::explore::Thread<Turn>;
+pub type Thread = crate::explore::Thread<CoherenceStep>;
 
 /// A small rack: who does what, and what may go wrong, how often.
 #[derive(Clone, Copy, Debug)]
@@ -64,13 +64,13 @@ pub struct Scope {
     pub purges: u8,
 }
 
-use Turn::{LockRead, LockWrite, Read, Write};
+use CoherenceStep::{LockRead, LockWrite, Read, Write};
 
-const READ_WRITE: &[Turn] = &[Read(0), Write(0)];
-const READ: &[Turn] = &[Read(0)];
-const WRITE: &[Turn] = &[Write(0)];
-const TWO_BLOCKS: &[Turn] = &[Read(0), Write(0), Read(1), Write(1)];
-const LOCKS: &[Turn] = &[LockRead(0), LockWrite(0)];
+const READ_WRITE: &[CoherenceStep] = &[Read(0), Write(0)];
+const READ: &[CoherenceStep] = &[Read(0)];
+const WRITE: &[CoherenceStep] = &[Write(0)];
+const TWO_BLOCKS: &[CoherenceStep] = &[Read(0), Write(0), Read(1), Write(1)];
+const LOCKS: &[CoherenceStep] = &[LockRead(0), LockWrite(0)];
 
 const ONE_EACH: &[Thread] = &[thread(0, 1, READ_WRITE), thread(1, 1, READ_WRITE)];
 const TWO_EACH: &[Thread] = &[thread(0, 2, READ_WRITE), thread(1, 2, READ_WRITE)];

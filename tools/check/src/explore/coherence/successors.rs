@@ -5,7 +5,7 @@ use node::{FrameId, Outcome, Started};
 use wire::SlotId;
 
 use super::machines::Own;
-use super::scope::Turn;
+use super::scope::CoherenceStep;
 use super::shape::is_latest;
 use super::world::{ADD, Doing, PREMATURE, PURGE, REMOVE};
 use super::{Action, Blocks, Call, Engine, Finds, Outside, Step};
@@ -68,10 +68,10 @@ impl Engine {
             let Doing::Holding { turn, .. } = thread.doing else { return None };
             Some(plan.may[usize::from(turn)])
         });
-        let held: Vec<Turn> = held.collect();
+        let held: Vec<CoherenceStep> = held.collect();
         let alone = held.iter().all(|it| match it {
-            Turn::LockWrite(block) => {
-                let same = |it: &&Turn| matches!(it, Turn::LockRead(b) | Turn::LockWrite(b) if b == block);
+            CoherenceStep::LockWrite(block) => {
+                let same = |it: &&CoherenceStep| matches!(it, CoherenceStep::LockRead(b) | CoherenceStep::LockWrite(b) if b == block);
                 held.iter().filter(same).count() == 1
             }
             _ => true,
@@ -94,8 +94,10 @@ impl Engine {
             Doing::Pinned { frame, turn } => {
                 thread.turn += 1;
                 let (block, write) = match plan.may[usize::from(turn)] {
-                    Turn::Write(block) => (block, true),
-                    Turn::Read(block) | Turn::LockRead(block) | Turn::LockWrite(block) => (block, false),
+                    CoherenceStep::Write(block) => (block, true),
+                    CoherenceStep::Read(block)
+                    | CoherenceStep::LockRead(block)
+                    | CoherenceStep::LockWrite(block) => (block, false),
                 };
                 let mut next = *world;
                 if write {
@@ -125,7 +127,7 @@ impl Engine {
         for (thread, plan) in outside.threads.iter_mut().zip(self.scope.threads) {
             if let Doing::Waiting { turn, overtaken, .. } = &mut thread.doing
                 && self.scope.peeks
-                && plan.may[usize::from(*turn)] == Turn::Read(block as u8)
+                && plan.may[usize::from(*turn)] == CoherenceStep::Read(block as u8)
             {
                 *overtaken = true;
             }

@@ -40,7 +40,7 @@ pub use coverage::{Coverage, Ending};
 use machines::{FIRST, Facts, Local, Outwards, Own, SwitchState, Told};
 use packets::{Again, Known, Packet};
 use real::Real;
-pub use scope::{Quick, SCOPES, Scope, Thread, Turn};
+pub use scope::{JointStep, Quick, SCOPES, Scope, Thread};
 use world::{Control, DEATH, Doing, Memory, More, RESTART, RETURN};
 
 /// What a search of such a rack keeps: what the control plane may know, by number.

@@ -29,7 +29,7 @@ use crate::locks::{self, PlainLocks};
 use crate::rack::{self, Faults, World, template};
 
 const MOMENT: Moment = Moment { now: NOW, random: 0 };
-/// Copies of locks that a node has room for.
+/// Copies of locks that a node has capacity for.
 const ROOM: usize = 1;
 
 pub(super) struct Real<R: Rules> {

@@ -5,7 +5,7 @@ use wire::{Discipline, Mode};
 
 /// One thing that a thread does. There is one block of memory, on node 0: everything is about that.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Turn {
+pub enum JointStep {
     /// Allocates the block; if that fails, the thread is done.
     Allocate(Discipline),
     /// The same, but not before the thread's node has heard of an epoch.
@@ -28,7 +28,7 @@ pub enum Turn {
     TakeAndFree,
 }
 
-impl Turn {
+impl JointStep {
     /// How the lock is entered, if it is.
     pub(super) const fn enters(self) -> Option<Mode> {
         match self {
@@ -64,7 +64,7 @@ pub struct Thread {
     /// Where it runs.
     pub node: u8,
     /// What it does, in order.
-    pub does: &'static [Turn],
+    pub does: &'static [JointStep],
 }
 
 /// A small rack.
@@ -96,49 +96,61 @@ pub struct Scope {
     pub returns: bool,
 }
 
-const fn thread(node: u8, does: &'static [Turn]) -> Thread {
+const fn thread(node: u8, does: &'static [JointStep]) -> Thread {
     Thread { node, does }
 }
 
-const LOCKED: Turn = Turn::Allocate(Discipline::Locked);
-const COHERENT: Turn = Turn::Allocate(Discipline::Coherent);
-const ENTER: Turn = Turn::Enter(Mode::Write);
-const LOOK: Turn = Turn::Enter(Mode::Read);
-const BLOCK_ANEW: Turn = Turn::AllocateAnew(Discipline::Coherent);
-const LOCK_ANEW: Turn = Turn::AllocateAnew(Discipline::Locked);
+const LOCKED: JointStep = JointStep::Allocate(Discipline::Locked);
+const COHERENT: JointStep = JointStep::Allocate(Discipline::Coherent);
+const ENTER: JointStep = JointStep::Enter(Mode::Write);
+const LOOK: JointStep = JointStep::Enter(Mode::Read);
+const BLOCK_ANEW: JointStep = JointStep::AllocateAnew(Discipline::Coherent);
+const LOCK_ANEW: JointStep = JointStep::AllocateAnew(Discipline::Locked);
 
-const LOCK: &[Thread] = &[thread(1, &[LOCKED, ENTER, Turn::EnterAndFree]), thread(0, &[ENTER])];
-const LOCK_ONCE: &[Thread] = &[thread(1, &[LOCKED, Turn::EnterAndFree]), thread(0, &[ENTER])];
-const LOCK_ALONE: &[Thread] = &[thread(1, &[LOCKED, Turn::EnterAndFree])];
-const LOCK_AGAIN: &[Thread] = &[thread(1, &[LOCKED, Turn::EnterAndFree, LOCKED, ENTER]), thread(0, &[LOOK])];
-const LOCK_AWAY: &[Thread] = &[thread(0, &[LOCKED]), thread(1, &[Turn::EnterAndFree])];
-const LOCK_FREED_OUTSIDE: &[Thread] = &[thread(1, &[LOCKED, ENTER, Turn::Free, Turn::SendHome])];
+const LOCK: &[Thread] = &[thread(1, &[LOCKED, ENTER, JointStep::EnterAndFree]), thread(0, &[ENTER])];
+const LOCK_ONCE: &[Thread] = &[thread(1, &[LOCKED, JointStep::EnterAndFree]), thread(0, &[ENTER])];
+const LOCK_ALONE: &[Thread] = &[thread(1, &[LOCKED, JointStep::EnterAndFree])];
+const LOCK_AGAIN: &[Thread] =
+    &[thread(1, &[LOCKED, JointStep::EnterAndFree, LOCKED, ENTER]), thread(0, &[LOOK])];
+const LOCK_AWAY: &[Thread] = &[thread(0, &[LOCKED]), thread(1, &[JointStep::EnterAndFree])];
+const LOCK_FREED_OUTSIDE: &[Thread] = &[thread(1, &[LOCKED, ENTER, JointStep::Free, JointStep::SendHome])];
 const LOCK_FREED_ELSEWHERE: &[Thread] =
-    &[thread(1, &[LOCKED]), thread(0, &[Turn::EnterAndFree]), thread(0, &[ENTER])];
+    &[thread(1, &[LOCKED]), thread(0, &[JointStep::EnterAndFree]), thread(0, &[ENTER])];
 const LOCK_TAKEN: &[Thread] =
-    &[thread(0, &[LOCKED]), thread(1, &[Turn::EnterAndFree]), thread(0, &[Turn::Take])];
+    &[thread(0, &[LOCKED]), thread(1, &[JointStep::EnterAndFree]), thread(0, &[JointStep::Take])];
 const LOCK_LOST: &[Thread] =
-    &[thread(1, &[LOCKED, ENTER]), thread(0, &[Turn::TakeAndFree]), thread(0, &[Turn::Take])];
-const LOCK_THEN_BLOCK: &[Thread] =
-    &[thread(1, &[LOCKED, Turn::EnterAndFree]), thread(0, &[BLOCK_ANEW, Turn::Write, Turn::Read])];
-const LOCK_AWAY_FROM_HOME: &[Thread] = &[thread(1, &[LOCKED, ENTER, Turn::EnterAndFree]), thread(1, &[LOOK])];
+    &[thread(1, &[LOCKED, ENTER]), thread(0, &[JointStep::TakeAndFree]), thread(0, &[JointStep::Take])];
+const LOCK_THEN_BLOCK: &[Thread] = &[
+    thread(1, &[LOCKED, JointStep::EnterAndFree]),
+    thread(0, &[BLOCK_ANEW, JointStep::Write, JointStep::Read]),
+];
+const LOCK_AWAY_FROM_HOME: &[Thread] =
+    &[thread(1, &[LOCKED, ENTER, JointStep::EnterAndFree]), thread(1, &[LOOK])];
 const BLOCK_AWAY_FROM_HOME: &[Thread] =
-    &[thread(1, &[COHERENT, Turn::Write, Turn::Free]), thread(1, &[Turn::Read])];
-const LOCK_THEN_BLOCK_AWAY: &[Thread] = &[thread(1, &[LOCKED, ENTER, BLOCK_ANEW, Turn::Write])];
-const BLOCK_THEN_LOCK_AWAY: &[Thread] = &[thread(1, &[COHERENT, Turn::Write, LOCK_ANEW, ENTER])];
-const BLOCK: &[Thread] =
-    &[thread(1, &[COHERENT, Turn::Write, Turn::Free, COHERENT, Turn::Read]), thread(0, &[Turn::Write])];
-const BLOCK_ONCE: &[Thread] = &[thread(1, &[COHERENT, Turn::Write, Turn::Free]), thread(0, &[Turn::Read])];
-const BLOCK_ALONE: &[Thread] = &[thread(1, &[COHERENT, Turn::Write, Turn::Free])];
-const BLOCK_FREED_ELSEWHERE: &[Thread] =
-    &[thread(1, &[COHERENT, Turn::Write]), thread(0, &[Turn::Free]), thread(0, &[BLOCK_ANEW, Turn::Read])];
+    &[thread(1, &[COHERENT, JointStep::Write, JointStep::Free]), thread(1, &[JointStep::Read])];
+const LOCK_THEN_BLOCK_AWAY: &[Thread] = &[thread(1, &[LOCKED, ENTER, BLOCK_ANEW, JointStep::Write])];
+const BLOCK_THEN_LOCK_AWAY: &[Thread] = &[thread(1, &[COHERENT, JointStep::Write, LOCK_ANEW, ENTER])];
+const BLOCK: &[Thread] = &[
+    thread(1, &[COHERENT, JointStep::Write, JointStep::Free, COHERENT, JointStep::Read]),
+    thread(0, &[JointStep::Write]),
+];
+const BLOCK_ONCE: &[Thread] =
+    &[thread(1, &[COHERENT, JointStep::Write, JointStep::Free]), thread(0, &[JointStep::Read])];
+const BLOCK_ALONE: &[Thread] = &[thread(1, &[COHERENT, JointStep::Write, JointStep::Free])];
+const BLOCK_FREED_ELSEWHERE: &[Thread] = &[
+    thread(1, &[COHERENT, JointStep::Write]),
+    thread(0, &[JointStep::Free]),
+    thread(0, &[BLOCK_ANEW, JointStep::Read]),
+];
 const BLOCK_THEN_LOCK: &[Thread] = &[
-    thread(1, &[COHERENT, Turn::Write, Turn::Free]),
-    thread(0, &[Turn::Read]),
+    thread(1, &[COHERENT, JointStep::Write, JointStep::Free]),
+    thread(0, &[JointStep::Read]),
     thread(0, &[LOCK_ANEW, ENTER]),
 ];
-const WORD: &[Thread] =
-    &[thread(1, &[Turn::Allocate(Discipline::Word), Turn::Free]), thread(0, &[ENTER, Turn::Read])];
+const WORD: &[Thread] = &[
+    thread(1, &[JointStep::Allocate(Discipline::Word), JointStep::Free]),
+    thread(0, &[ENTER, JointStep::Read]),
+];
 
 const PLAIN: Scope = Scope {
     name: "",

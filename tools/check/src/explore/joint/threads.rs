@@ -7,7 +7,7 @@ use wire::{Discipline, Mode, NodeId, Refusal, SlotId};
 
 use super::coverage::Ending;
 use super::machines::{FIRST, HOME, Own, ToThread, region};
-use super::scope::Turn;
+use super::scope::JointStep;
 use super::world::{Doing, Memory};
 use super::{Action, Both, Engine, Finds, Outside};
 use crate::explore::engine::Input;
@@ -25,7 +25,7 @@ fn write_of(thread: usize, turn: u8) -> u64 {
 }
 
 impl Engine {
-    pub(super) fn turn_of(&self, outside: &Outside, thread: usize) -> Option<Turn> {
+    pub(super) fn turn_of(&self, outside: &Outside, thread: usize) -> Option<JointStep> {
         self.scope.threads[thread].does.get(usize::from(outside.threads[thread].turn)).copied()
     }
 
@@ -41,11 +41,11 @@ impl Engine {
         let node = usize::from(self.scope.threads[thread].node);
         match self.turn_of(outside, thread) {
             None => true,
-            Some(Turn::AllocateAnew(_)) => {
+            Some(JointStep::AllocateAnew(_)) => {
                 outside.threads[thread].doing == Doing::Idle && self.facts(world, node).epoch <= FIRST
             }
             // It is somebody else's, who has not got it yet, or has freed it.
-            Some(Turn::Free) => {
+            Some(JointStep::Free) => {
                 outside.threads[thread].doing == Doing::Idle && outside.more.memory.discipline.is_none()
             }
             Some(_) => false,
@@ -69,15 +69,20 @@ impl Engine {
         let (input, does) = match *doing {
             Doing::Idle => {
                 let input = match turn {
-                    Turn::Allocate(discipline) | Turn::AllocateAnew(discipline) => Own::Allocate(discipline),
-                    Turn::Free => Own::Free,
-                    Turn::SendHome => {
+                    JointStep::Allocate(discipline) | JointStep::AllocateAnew(discipline) => {
+                        Own::Allocate(discipline)
+                    }
+                    JointStep::Free => Own::Free,
+                    JointStep::SendHome => {
                         self.done(&mut after, thread, Ending::SentHome);
                         Own::SendHome
                     }
-                    Turn::Read => Own::Fetch(Access::Shared),
-                    Turn::Write => Own::Fetch(Access::Modified),
-                    Turn::Enter(_) | Turn::Take | Turn::EnterAndFree | Turn::TakeAndFree => {
+                    JointStep::Read => Own::Fetch(Access::Shared),
+                    JointStep::Write => Own::Fetch(Access::Modified),
+                    JointStep::Enter(_)
+                    | JointStep::Take
+                    | JointStep::EnterAndFree
+                    | JointStep::TakeAndFree => {
                         *doing = Doing::Waiting(memory.changes, false);
                         Own::Enter(who, turn.enters().expect("it does"))
                     }
@@ -85,7 +90,7 @@ impl Engine {
                 (input, "begins")
             }
             Doing::Pinned { frame, on_paper } => {
-                let wrote = (turn == Turn::Write).then(|| write_of(thread, at));
+                let wrote = (turn == JointStep::Write).then(|| write_of(thread, at));
                 match wrote {
                     _ if on_paper || !self.knows_memory(world, NodeId(plan.node.into())) => {}
                     Some(wrote) => after.more.memory.latest = wrote,
@@ -157,10 +162,10 @@ impl Engine {
             (Started::Slot(slot), _, Doing::Inside { of, taken, .. }) => {
                 Doing::Returning { of, taken, slot: slot.0 }
             }
-            (Started::Slot(slot), Turn::Allocate(_) | Turn::AllocateAnew(_), _) => {
+            (Started::Slot(slot), JointStep::Allocate(_) | JointStep::AllocateAnew(_), _) => {
                 Doing::Allocating(slot.0, since)
             }
-            (Started::Slot(slot), Turn::Free, _) => Doing::Freeing { of: since, slot: slot.0 },
+            (Started::Slot(slot), JointStep::Free, _) => Doing::Freeing { of: since, slot: slot.0 },
             (Started::Slot(slot), _, _) => Doing::Fetching(slot.0, since),
             (Started::Join(slot), ..) => Doing::Joining(slot.0),
             (Started::Pinned(frame), ..) => Doing::Pinned { frame: frame.0, on_paper: false },
@@ -204,7 +209,7 @@ impl Engine {
         let memory = outside.more.memory;
         match (outside.threads[thread].doing, outcome) {
             (Doing::Allocating(its, _), Outcome::Allocated { addr, .. }) if its == slot.0 => {
-                let Some(Turn::Allocate(discipline) | Turn::AllocateAnew(discipline)) =
+                let Some(JointStep::Allocate(discipline) | JointStep::AllocateAnew(discipline)) =
                     self.turn_of(outside, thread)
                 else {
                     unreachable!("it allocates")
@@ -312,7 +317,7 @@ impl Engine {
                         outside.more.memory
                     ));
                 }
-                let reclaims = self.turn_of(outside, thread).is_some_and(Turn::reclaims);
+                let reclaims = self.turn_of(outside, thread).is_some_and(JointStep::reclaims);
                 if why == Refusal::Lost && reclaims {
                     self.coverage.note(Ending::NotEntered(why));
                     outside.threads[thread].doing = Doing::ToldOfLoss;
@@ -351,7 +356,7 @@ impl Engine {
                 Doing::Inside { of, .. } | Doing::Returning { of, .. } => of == memory.changes,
                 _ => false,
             };
-            let its = self.turn_of(outside, other).and_then(Turn::enters);
+            let its = self.turn_of(outside, other).and_then(JointStep::enters);
             if beside && (its == Some(Mode::Write) || turn.enters() == Some(Mode::Write)) {
                 return Err(format!("thread {thread} is let in beside thread {other}"));
             }

@@ -34,7 +34,7 @@ pub use coverage::Coverage;
 use machines::{Facts, Local, Outwards, Own, SwitchFacts, SwitchState, Told};
 use numbers::Numbers;
 use real::Real;
-pub use scope::{Keeper, SCOPES, Scope, Thread, Turn};
+pub use scope::{Keeper, LocksStep, SCOPES, Scope, Thread};
 use shape::Shapes;
 use world::{CANCEL, Doing, LEAVE, PREMATURE, RESTART, VACANCY};
 

@@ -6,7 +6,7 @@ use crate::explore::thread;
 
 /// What a thread may do in one turn, and with which lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Turn {
+pub enum LocksStep {
     /// Be inside to read.
     Read(u8),
     /// Be inside to write.
@@ -23,7 +23,7 @@ pub enum Turn {
     Anew(u8),
 }
 
-impl Turn {
+impl LocksStep {
     /// True if the lock is no more then.
     pub(super) const fn ends(self) -> bool {
         matches!(self, Self::Free(_) | Self::End(_))
@@ -43,7 +43,7 @@ impl Turn {
 }
 
 /// An application thread.
-pub type Thread = crate::explore::Thread<Turn>;
+pub type Thread = crate::explore::Thread<LocksStep>;
 
 /// Who keeps the locks' entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,7 +69,7 @@ pub struct Scope {
     pub locks: u8,
     /// The locks guard data.
     pub data: bool,
-    /// Copies that each node has room for.
+    /// Copies that each node has capacity for.
     pub room: u8,
     /// Who keeps the entries.
     pub keeper: Keeper,
@@ -94,7 +94,7 @@ pub struct Scope {
     pub leaves: u8,
     /// Times that the switch may stop and start again, empty.
     pub restarts: u8,
-    /// Times that a full switch may get room for one entry.
+    /// Times that a full switch may get capacity for one entry.
     pub vacancies: u8,
     /// Whether an approved MOVE must name exactly those who wait. Only false to see what follows if it does not.
     pub judges_moves: bool,
@@ -111,16 +111,16 @@ impl Scope {
     }
 }
 
-use Turn::{Anew, End, Free, Read, TryRead, TryWrite, Write};
+use LocksStep::{Anew, End, Free, Read, TryRead, TryWrite, Write};
 
-const READ: &[Turn] = &[Read(0)];
-const WRITE: &[Turn] = &[Write(0)];
-const BOTH: &[Turn] = &[Read(0), Write(0)];
-const TRY: &[Turn] = &[TryRead(0), TryWrite(0)];
-const TWO_LOCKS: &[Turn] = &[Read(0), Write(0), Read(1), Write(1)];
-const FREE: &[Turn] = &[Free(0)];
-const END: &[Turn] = &[End(0)];
-const ANEW: &[Turn] = &[Anew(0)];
+const READ: &[LocksStep] = &[Read(0)];
+const WRITE: &[LocksStep] = &[Write(0)];
+const BOTH: &[LocksStep] = &[Read(0), Write(0)];
+const TRY: &[LocksStep] = &[TryRead(0), TryWrite(0)];
+const TWO_LOCKS: &[LocksStep] = &[Read(0), Write(0), Read(1), Write(1)];
+const FREE: &[LocksStep] = &[Free(0)];
+const END: &[LocksStep] = &[End(0)];
+const ANEW: &[LocksStep] = &[Anew(0)];
 
 const ONE_EACH: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, BOTH)];
 const AGAIN: &[Thread] = &[thread(1, 2, BOTH), thread(0, 1, READ)];

@@ -6,7 +6,7 @@ use node::{LockEffect, Ticket};
 use wire::{Mode, Refusal};
 
 use super::machines::{Own, with_allocation, with_contents};
-use super::scope::Turn;
+use super::scope::LocksStep;
 use super::shape::{LATEST, STALE};
 use super::world::{CANCEL, Doing, LEAVE, PREMATURE, RESTART, VACANCY};
 use super::{Action, Engine, Finds, Outside, Regions};
@@ -27,7 +27,7 @@ impl Engine {
             (Doing::Waiting(turn), LockEffect::Busy(_)) => turn_of(turn).wants().2,
             (Doing::Ending, LockEffect::Freed(_)) => true,
             (Doing::Waiting(turn), LockEffect::Failed(_, Refusal::Unallocated)) => {
-                self.is_given_back(next) && !matches!(turn_of(turn), Turn::Anew(_))
+                self.is_given_back(next) && !matches!(turn_of(turn), LocksStep::Anew(_))
             }
             _ => false,
         };
@@ -61,8 +61,8 @@ impl Engine {
                     let (lock, mode, once) = what.wants();
                     outside.threads[at].doing = Doing::Idle;
                     let too_early = match what {
-                        Turn::Free(_) => !self.others_are_done(&outside, at),
-                        Turn::Anew(_) => !self.is_given_back(&outside),
+                        LocksStep::Free(_) => !self.others_are_done(&outside, at),
+                        LocksStep::Anew(_) => !self.is_given_back(&outside),
                         _ => false,
                     };
                     if too_early {
@@ -70,7 +70,7 @@ impl Engine {
                     }
                     outside.threads[at].doing = Doing::Waiting(turn);
                     let mut next = World { outside: self.intern_outside(outside), ..*world };
-                    if matches!(what, Turn::Anew(_)) {
+                    if matches!(what, LocksStep::Anew(_)) {
                         self.set_allocation(&mut next, lock, true);
                     }
                     let input = Input::Own(Own::Want(ticket, lock, mode, once));
@@ -105,7 +105,7 @@ impl Engine {
 
     fn others_are_done(&self, outside: &Outside, at: usize) -> bool {
         let comes_later =
-            |other: usize| self.scope.threads[other].may.iter().any(|it| matches!(it, Turn::Anew(_)));
+            |other: usize| self.scope.threads[other].may.iter().any(|it| matches!(it, LocksStep::Anew(_)));
         let mut others = (0..self.threads()).filter(|other| *other != at && !comes_later(*other));
         others.all(|other| self.is_done(outside, other))
     }

@@ -122,7 +122,7 @@ impl Args {
         }
     }
 
-    /// A rack with room for all locks on every node, for both kinds.
+    /// A rack with capacity for all locks on every node, for both kinds.
     fn spec(&self, nodes: u16, load: &Load) -> RackSpec {
         let block = BlockSize::DEFAULT.bytes();
         let state = self.state_size.0.next_multiple_of(block);

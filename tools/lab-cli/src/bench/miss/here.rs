@@ -108,7 +108,7 @@ impl Bench<'_> {
         Figure::of(rounds, access, self.directory, 1, self.hot)
     }
 
-    /// Reads of blocks that nobody caches, with room in the cache.
+    /// Reads of blocks that nobody caches, with capacity in the cache.
     fn read_miss(&self) -> Result<Figure, Fault> {
         let rack = rack(self.config(2))?;
         let mut reader = Reader::on(rack.node(NodeId(0)));

@@ -61,7 +61,7 @@ impl Rack {
         interrupt: &Interrupt,
     ) -> Result<Self, Fault> {
         let common = spec(BlockSize::DEFAULT);
-        // Room for the words, twice.
+        // Capacity for the words, twice.
         let memory = (2 * question.words * 8 + (1 << 20)).next_power_of_two().max(common.memory);
         let spec = RackSpec { nodes: question.nodes.into(), memory, ..common };
         let how = How { under, ..How::default() };
