@@ -11,7 +11,7 @@ use sim::coherence::{Config, Contents, FlowCc, SimMessage};
 use sim::fault::{Rules, drop_all, nth, only};
 use sim::rack::{Rack, Setup, Trace, Until};
 use sim::system::{Fault, Place, ThreadId};
-use wire::{BlockSize, Discipline, GlobalAddr, Kind, Nanos, NodeId, Status};
+use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId, PacketKind, Status};
 
 use super::Scenario;
 use super::chart::{Chart, Step, What};
@@ -87,7 +87,7 @@ impl Stage {
     }
 
     /// The number-th packet of this kind (and of an event of that kind) is lost.
-    pub(super) fn lose(&mut self, kind: Kind, event: Kind, number: u64) {
+    pub(super) fn lose(&mut self, kind: PacketKind, event: PacketKind, number: u64) {
         let meant = move |sim_message: &SimMessage| {
             sim_message.packet().kind == kind && sim_message.packet().event == event
         };
@@ -260,8 +260,14 @@ impl Paper {
 fn label(sim_message: &SimMessage) -> String {
     let packet = sim_message.packet();
     let mut label = name(packet.kind);
-    if matches!(packet.kind, Kind::Ack | Kind::WriteBack | Kind::WriteBackAck | Kind::Close | Kind::CloseAck)
-    {
+    if matches!(
+        packet.kind,
+        PacketKind::Ack
+            | PacketKind::WriteBack
+            | PacketKind::WriteBackAck
+            | PacketKind::Close
+            | PacketKind::CloseAck
+    ) {
         if let SimMessage::Message(message) = sim_message
             && message.data.is_some()
         {
@@ -271,7 +277,7 @@ fn label(sim_message: &SimMessage) -> String {
         label += " (give data)";
     }
     if let Status::Refused(why) = packet.status
-        && packet.kind == Kind::Ack
+        && packet.kind == PacketKind::Ack
     {
         label += &format!(": refused, {why:?}");
     }
@@ -279,7 +285,7 @@ fn label(sim_message: &SimMessage) -> String {
 }
 
 /// A kind as the paper writes it: `ReadMiss` is READ-MISS.
-fn name(kind: Kind) -> String {
+fn name(kind: PacketKind) -> String {
     let mut out = String::new();
     for (at, letter) in format!("{kind:?}").chars().enumerate() {
         if letter.is_uppercase() && at > 0 {

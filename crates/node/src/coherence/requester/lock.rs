@@ -3,7 +3,7 @@
 //! Taking it is a coherence event on an entry of its own that is not unlocked until the application releases
 //! the lock, so a lock occupies a requester slot while it is held.
 
-use wire::{BlockTag, Kind, Rules, SlotId, Status};
+use wire::{BlockTag, PacketKind, Rules, SlotId, Status};
 
 use super::{Requesters, Stage, Work};
 use crate::coherence::context::Context;
@@ -37,7 +37,7 @@ impl Requesters {
     /// Starts to invalidate every copy of a freed block, in the allocator's own slot.
     pub(crate) fn purge<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, tag: BlockTag) {
         self.occupy_slot(SlotId::RECLAIM, Work::Purge { tag, refusals: 0 });
-        self.begin(cx, SlotId::RECLAIM, Kind::Purge, tag);
+        self.begin(cx, SlotId::RECLAIM, PacketKind::Purge, tag);
     }
 
     /// Slots that hold locks or try to.
@@ -56,7 +56,7 @@ impl Requesters {
         entry: BlockTag,
         write: bool,
     ) {
-        self.begin(cx, slot, if write { Kind::LockWrite } else { Kind::LockRead }, entry);
+        self.begin(cx, slot, if write { PacketKind::LockWrite } else { PacketKind::LockRead }, entry);
     }
 
     /// The application releases the lock that it took in this slot.
