@@ -7,7 +7,7 @@ use cli::processes::{Job, child};
 use cli::ycsb;
 
 use crate::peers::routines;
-use crate::{bench, check, explain, figure, fuzz, peers, riscv, soak};
+use crate::{bench, check, explain, figure, fuzz, peers, record, riscv, soak};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,6 +47,8 @@ enum Command {
     Fuzz(fuzz::Args),
     /// Run YCSB on what is used today, and on racks of processes, in one run
     Peers(peers::Args),
+    /// Run the commands that a page names, and write what they print into it
+    Record(record::Args),
     /// Compare what a word of another node costs with the routines of MPI and OpenSHMEM, in instructions
     Routines(routines::Args),
     /// Run programs for RISC-V cores that have remote atomics as instructions
@@ -68,6 +70,7 @@ impl CommandLine for RackmemLab {
             Command::Figure(args) => figure::run(&args),
             Command::Fuzz(args) => fuzz::run(&args),
             Command::Peers(args) => peers::run(&args),
+            Command::Record(args) => record::run(&args),
             Command::Routines(args) => routines::run(&args),
             Command::Riscv(args) => riscv::run(&args),
             Command::Soak(args) => soak::run(&args),

@@ -14,6 +14,7 @@ mod explain;
 mod figure;
 mod fuzz;
 mod peers;
+mod record;
 mod riscv;
 mod soak;
 

@@ -12,6 +12,7 @@ use std::sync::{LazyLock, Mutex};
 use std::time::Instant;
 
 use lab::concordia::FIGURES;
+use lab::figure::input::Inputs;
 use lab::figure::points_of;
 use lab::figure::run::{Watch, measure_all};
 use lab::sizes::Sizes;
@@ -58,7 +59,9 @@ fn main() {
             continue;
         }
         let (clock, begun) = (Clock::default(), processor_time());
-        let results = measure_all(&[point], 1, 1, |point, seed| measure(point, &sizes, seed, &clock));
+        let results = measure_all(&[point], 1, 1, |point, seed| {
+            measure(point, &sizes, &Inputs::declared(), seed, &clock)
+        });
         let ended = processor_time() - begun;
         let (first, before, since) = clock.0.into_inner().expect("nobody panics with it");
         let until_first = first.expect("every run reports progress") - begun;

@@ -45,6 +45,18 @@ impl Sizes {
     pub const QUICK: Self =
         Self { warm_up: 50_000, operations: 100_000, keys: 1 << 16, store_cache: 7 * MIB, ..Self::FULL };
 
+    /// A twentieth of the operations, and a 32nd of the working set and of the caches: for tests of claims, and for moving
+    /// inputs.
+    pub const SMALL: Self = Self {
+        places: 8 * MIB,
+        cache: 32 * MIB,
+        warm_up: 15_000,
+        operations: 15_000,
+        keys: 1 << 14,
+        store_cache: 7 * MIB / 4,
+        ..Self::FULL
+    };
+
     /// So small that all figures together take seconds without optimization: for tests. Their numbers mean nothing.
     pub const TINY: Self = Self {
         places: MIB,

@@ -12,7 +12,7 @@ use cli::fault::Fault;
 #[derive(Clone, Debug, clap::Subcommand)]
 pub(crate) enum Check {
     /// Explore every state of small racks that run FlowCC, with faults wherever they can happen
-    Flowcc(explore::Args),
+    Coherence(explore::Args),
     /// Explore every state of small racks with locks that carry their data, with faults wherever they can happen
     Locks(explore::Args),
     /// Explore every state of small racks in which blocks, locks and words come and go, while places die
@@ -22,7 +22,7 @@ pub(crate) enum Check {
 /// Runs the command.
 pub(crate) fn run(check: &Check) -> Result<(), Fault> {
     match check {
-        Check::Flowcc(args) => explore::run::<FlowCC>(args),
+        Check::Coherence(args) => explore::run::<FlowCC>(args),
         Check::Locks(args) => explore::run::<Locks>(args),
         Check::Joint(args) => explore::run::<Joint>(args),
     }

@@ -14,6 +14,8 @@ use cli::fault::Fault;
 /// How large the runs are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Scale {
+    /// A twentieth of the operations, and a 32nd of the working set and of the caches
+    Small,
     /// A third of the operations.
     Quick,
     /// As many as the committed figures have.
@@ -42,6 +44,10 @@ pub(crate) struct Args {
     /// Measure nothing: report again on what is in this directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["ops", "scale", "threads", "seed"])]
     pub(super) from: Option<PathBuf>,
+
+    /// Measure no figures, but which claims change their verdict when an input is moved by so many percent, down and up
+    #[arg(long, value_name = "PERCENT", conflicts_with_all = ["from", "page"], value_parser = clap::value_parser!(u8).range(1..=90))]
+    pub(super) perturb: Option<u8>,
 
     /// Operations that each run counts, instead of what the scale says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -91,6 +97,7 @@ impl Args {
     /// How large the runs are.
     pub(super) fn sizes(&self) -> Sizes {
         let sizes = match self.scale {
+            Scale::Small => Sizes::SMALL,
             Scale::Quick => Sizes::QUICK,
             Scale::Full => Sizes::FULL,
         };
@@ -114,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_papers_name_means_all_of_its_figures() {
-        assert_eq!(figures(&["concordia"]).unwrap().len(), 9);
+        assert_eq!(figures(&["concordia"]).unwrap().len(), 11);
         assert_eq!(figures(&["gcs"]).unwrap().len(), 5);
         assert_eq!(figures(&["sabres"]).unwrap().len(), 5);
         assert_eq!(figures(&["steering"]).unwrap().len(), 6);

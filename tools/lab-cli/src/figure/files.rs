@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lab::figure::sensitivity::Sensitivity;
 use lab::output::{Document, csv, page};
+use lab::papers::paper_of;
 
 use super::Args;
 use cli::fault::Fault;
@@ -35,6 +37,26 @@ pub(super) fn read(directory: &Path, figure: &str) -> Result<Document, Fault> {
     Document::from_json(&text).map_err(|error| Fault::usage(format_args!("{}: {error}", path.display())))
 }
 
+/// Where the sensitivity of a paper's figures is.
+fn sensitivity_file(directory: &Path, paper: &str) -> PathBuf {
+    directory.join(format!("{paper}-sensitivity.json"))
+}
+
+/// Writes which claims move.
+pub(super) fn write_sensitivity(args: &Args, found: &Sensitivity) -> Result<(), Fault> {
+    let json = serde_json::to_string_pretty(found).map_err(|error| Fault::failed(format_args!("{error}")))?;
+    put(sensitivity_file(&args.out, &found.paper), json + "\n")
+}
+
+/// What was found before about the figures of this paper, if anything was.
+fn sensitivity(directory: &Path, paper: &str) -> Result<Option<Sensitivity>, Fault> {
+    let path = sensitivity_file(directory, paper);
+    let Ok(text) = fs::read_to_string(&path) else { return Ok(None) };
+    serde_json::from_str(&text)
+        .map(Some)
+        .map_err(|error| Fault::usage(format_args!("{}: {error}", path.display())))
+}
+
 /// Writes everything.
 pub(super) fn write(args: &Args, documents: &[Document]) -> Result<(), Fault> {
     for document in documents {
@@ -47,7 +69,9 @@ pub(super) fn write(args: &Args, documents: &[Document]) -> Result<(), Fault> {
         draw(args, document)?;
     }
     if let Some(path) = &args.page {
-        put(path.clone(), page::page(documents, &seen_from(path, &args.out)))?;
+        let paper = documents.first().map_or("", |first| paper_of(&first.report.figure).name);
+        let sensitivity = sensitivity(&args.out, paper)?;
+        put(path.clone(), page::page(documents, sensitivity.as_ref(), &seen_from(path, &args.out)))?;
     }
     say!("written to {}", args.out.display());
     Ok(())

@@ -13,12 +13,14 @@ mod progress;
 use std::fmt::Write;
 use std::path::Path;
 
-use lab::figure::run::measure_all;
+use lab::figure::input::{Inputs, declared};
+use lab::figure::run::{Watch, measure_all};
+use lab::figure::sensitivity::{Sensitivity, sensitivity};
 use lab::figure::{Figure, Results, points_of};
 use lab::output::Document;
 use lab::output::page::claims_table;
 use lab::papers::{PAPERS, paper_of};
-use lab::systems::measure::measure;
+use lab::systems::measure::{measure, operations};
 
 pub(crate) use args::Args;
 
@@ -35,6 +37,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     }
     let figures = args.figures()?;
     files::prepare(args)?;
+    if let Some(percent) = args.perturb {
+        return perturbed(args, &figures, percent);
+    }
     let documents = match &args.from {
         Some(directory) => {
             figures.iter().map(|figure| again(*figure, directory)).collect::<Result<_, _>>()?
@@ -47,23 +52,71 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
 
 /// Measures figures.
 fn measured(args: &Args, figures: &[&dyn Figure]) -> Result<Vec<Document>, Fault> {
-    let (sizes, points) = (args.sizes(), points_of(figures));
+    let (sizes, inputs, points) = (args.sizes(), Inputs::declared(), points_of(figures));
     let interrupt = Interrupt::listen()?;
     say!("{} figures, {} runs, seed {}", figures.len(), points.len(), args.seed);
-    let progress = Progress::start(points.len() as u64 * (sizes.warm_up + sizes.operations), interrupt);
+    let all = points.iter().map(|point| operations(point, &sizes)).sum();
+    let progress = Progress::start(all, interrupt);
     let results = measure_all(&points, args.threads(), args.seed, |point, seed| {
-        measure(point, &sizes, seed, &progress)
+        measure(point, &sizes, &inputs, seed, &progress)
     })
     .map_err(|_| Fault::Interrupted)?;
     progress.finish();
     let document = |figure: &&dyn Figure| Document {
         seed: args.seed,
         sizes,
-        constants: (paper_of(figure.name()).constants)(),
+        inputs: declared(paper_of(figure.name()).all_inputs()),
         report: figure.report(&results),
         measured: results.of(&figure.points()).map(|(point, measured)| (*point, measured.clone())).collect(),
     };
     Ok(figures.iter().map(document).collect())
+}
+
+/// Moves each input of these figures' papers, and tells which claims change.
+fn perturbed(args: &Args, figures: &[&dyn Figure], percent: u8) -> Result<(), Fault> {
+    let interrupt = Interrupt::listen()?;
+    let watch = Quiet(interrupt);
+    let mut all = Vec::new();
+    for paper in PAPERS {
+        let figures: Vec<&dyn Figure> =
+            figures.iter().copied().filter(|figure| paper_of(figure.name()).name == paper.name).collect();
+        if figures.is_empty() {
+            continue;
+        }
+        let (sizes, inputs): (_, Vec<_>) = (args.sizes(), paper.all_inputs().collect());
+        let began =
+            |name: &str, number, count| say!("{}: input {} of {count}, {name}", paper.name, number + 1);
+        let how = (sizes, args.seed, percent, args.threads());
+        let run = |point: &_, inputs: &Inputs, seed| measure(point, &sizes, inputs, seed, &watch);
+        let found =
+            sensitivity((paper.name, &inputs), &figures, how, run, began).map_err(|_| Fault::Interrupted)?;
+        files::write_sensitivity(args, &found)?;
+        all.push(found);
+    }
+    if args.json { output::print_json(&all) } else { output::print(&told(&all)) }
+}
+
+/// Which verdicts change.
+fn told(all: &[Sensitivity]) -> String {
+    let mut text = String::new();
+    for (paper, it) in all.iter().flat_map(|paper| paper.moved.iter().map(move |it| (paper, it))) {
+        let (sign, percent) = (if it.up { "+" } else { "-" }, paper.percent);
+        let _ = writeln!(
+            text,
+            "{}: {}: {} {sign}{percent} %: {} -> {}",
+            it.figure, it.claim, it.input, it.from, it.to
+        );
+    }
+    text
+}
+
+/// Watches whether somebody wants the runs to end.
+struct Quiet(Interrupt);
+
+impl Watch for Quiet {
+    fn advance(&self, _: u64) -> bool {
+        !self.0.requested()
+    }
 }
 
 /// Reports again on what a figure's file says was measured.
@@ -74,7 +127,11 @@ fn again(figure: &dyn Figure, directory: &Path) -> Result<Document, Fault> {
         Some(_) => {
             Err(Fault::usage(format_args!("{} was not measured as it is now: run it again", figure.name())))
         }
-        None => Ok(Document { report: figure.report(&results), ..old }),
+        None => Ok(Document {
+            inputs: declared(paper_of(figure.name()).all_inputs()),
+            report: figure.report(&results),
+            ..old
+        }),
     }
 }
 
@@ -95,7 +152,13 @@ fn summary(documents: &[Document]) -> Result<String, Fault> {
     let mut text = String::new();
     for document in documents {
         let report = &document.report;
-        let _ = write!(text, "\n{}: {}\n\n{}", report.figure, report.title, claims_table(&report.claims));
+        let _ = write!(
+            text,
+            "\n{}: {}\n\n{}",
+            report.figure,
+            report.title,
+            claims_table(&report.claims, |_| String::new())
+        );
     }
     Ok(text)
 }

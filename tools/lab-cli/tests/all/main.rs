@@ -7,13 +7,18 @@
 //! | `riscv` | programs for RISC-V |
 //! | `unwritable` | results that cannot be written |
 //! | `shell` | the command in a shell's hands |
+//! | `documents` | what the Markdown files say is so |
+//! | `tapped` | two UDP transports, for `documents` |
 
 mod bench;
+mod documents;
 mod peers;
 mod riscv;
 mod search;
 #[path = "../../../../crates/cli/tests/all/shell.rs"]
 mod shell;
+#[path = "../../../../crates/transport/tests/all/tapped/mod.rs"]
+mod tapped;
 mod unwritable;
 
 /// What is tested.

@@ -63,30 +63,35 @@ impl Figure for Spent {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "Measured along the chain of messages that each operation waited for: a message has the path of what it was \
-                 sent upon, and a thread that of the message that woke it. Hits count, too: an operation in seven of the micro \
-                 benchmark has nothing but its access, and each of the store has two accesses. Where an operation waits for \
-                 another thread's fetch of the same block, that one's path is counted."
+                "Times are measured along the chain of messages that each operation waited for, \
+                 including another thread's fetch of the same block. Hits count, with their access \
+                 alone; a store operation has two accesses."
                     .to_owned(),
             ],
             charts: Vec::new(),
             tables: vec![
-                table(LOAD, "Nanoseconds of an operation of the micro benchmark at 100 % sharing, on average"),
-                table(STORE, "Nanoseconds of an operation of the key-value store on 8 nodes (Figure 14), half of them GETs"),
+                table(
+                    LOAD,
+                    "Nanoseconds of an operation of the micro benchmark at 100 % sharing, on average",
+                ),
+                table(
+                    STORE,
+                    "Nanoseconds of an operation of the key-value store on 8 nodes (Figure 14), half of them GETs",
+                ),
             ],
             claims: vec![
-                Claim::mark("100 % sharing: rackmem over Concordia (our own mark)", 1.3, over(LOAD, Subject::Rackmem)),
-                Claim::mark(
-                    "100 % sharing: words first, an estimate, over Concordia (our own mark)",
+                Claim::target("100 % sharing: rackmem over Concordia", 1.3, over(LOAD, Subject::Rackmem)),
+                Claim::target(
+                    "100 % sharing: words first, an estimate, over Concordia",
                     1.3,
                     over(LOAD, Subject::PartFirst),
                 ),
-                Claim::mark(
-                    "100 % sharing: operations shipped, an estimate, over Concordia (our own mark)",
+                Claim::target(
+                    "100 % sharing: operations shipped, an estimate, over Concordia",
                     1.3,
                     over(LOAD, Subject::Shipped),
                 ),
-                Claim::mark("Key-value store: rackmem over Concordia (our own mark)", 1.3, over(STORE, Subject::Rackmem)),
+                Claim::target("Key-value store: rackmem over Concordia", 1.3, over(STORE, Subject::Rackmem)),
             ],
             remarks: REMARKS.map(str::to_owned).into(),
         }
@@ -94,21 +99,17 @@ impl Figure for Spent {
 }
 
 const REMARKS: [&str; 5] = [
-    "Conflict is not what costs at 100 % uniform sharing: the line has nothing to win there. What costs is that a miss is two \
-     messages in a row through the switch, and a block of 4 KiB. (The way of empty messages is bigger, but hardware's.) In the \
-     store, blocks cost as much, and operations on the hottest keys wait for each other; each waits for the blocks of all before \
-     it, so a smaller transfer shortens that, too.",
-    "*PEEK* is what the line rackmem does about both, in the product's protocol: a read of a few words of a block that another node \
-     has modified is answered with these words by that node. No lock is taken, no copy is left and no block goes home, so no \
-     write waits for reads or has their copies to invalidate. Each node remembers for which blocks that is worth it. Only reads \
-     gain: a write still moves its block. And an entry that is locked when it is to move to the switch moves at its unlock: the \
-     hottest used to stay at their homes for epochs.",
-    "The last two columns are *estimates*, not protocols: the line rackmem's machines run and only the times of blocks on the wire \
-     differ (`sim::rack::Blocks`).",
-    "*Words first*: whoever asked gets the words that it asked for in a small inlined message and goes on, and the whole block \
-     follows. The estimate is high in that nobody needs the rest before it is there. Since PEEK, it is about writes alone. A real \
-     one would have to keep a frame that is right in a few words only.",
-    "*Operations shipped*: no block travels at all. A real one would find the block in place in 12.5 % of all operations (one node \
-     in eight). It is what Grappa does, on FlowCC's agents; and it loses wherever a block is used again, so a node would have to \
-     know beforehand that it will not be. PEEK does it for reads, and does know.",
+    "At 100 % uniform sharing a miss costs two messages in a row through the switch, and a block of 4 \
+     KiB; conflicts cost little. In the store, operations on the hottest keys also wait for the blocks \
+     of those before them.",
+    "*PEEK*, on the `rackmem` line: a node that has modified a block answers a read of a few of its \
+     words with the words. No lock is taken, no copy is made and no block goes home. Nodes remember for \
+     which blocks this pays. Writes still move blocks. On this line a locked entry moves to the switch \
+     at its unlock.",
+    "The last two columns are *estimates*: rackmem's code with other times for blocks on the wire \
+     (`sim::rack::Blocks`).",
+    "*Words first*: a requester goes on with its words; the block follows. It assumes that no thread \
+     needs the rest earlier. With PEEK only writes gain.",
+    "*Operations shipped*: no block travels, as in Grappa. It loses wherever a block is used again, so \
+     a node would have to predict reuse.",
 ];

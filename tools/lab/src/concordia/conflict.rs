@@ -1,4 +1,4 @@
-//! Not in the paper: all threads on one block. Nothing but conflict, and whether somebody starves.
+//! Not in the paper: all threads on one block. It shows throughput under conflict alone, and starvation.
 
 use node::HoldTime;
 
@@ -44,14 +44,13 @@ fn table(
     }
 }
 
-/// What a turn is.
+/// What the hold time is.
 fn turn() -> String {
     let HoldTime { pause, most } = HoldTime::PUBLISHED_HARDWARE;
     format!(
-        "On the `rackmem` line a node that is asked for the word through the line keeps it as long as its own threads write in \
-         it without a pause of {} ns, but at most {} us longer. A line that hands a block over after each access does not: it \
-         has the shortest waits, and moves the block all the time. How the two times were chosen is in ARCHITECTURE.md, \
-         \"Standing in line\".",
+        "On the `rackmem` line a node that is asked through the wait queue keeps the word while its own \
+         threads write it without a pause of {} ns, at most {} us longer: waits are longer, and the \
+         block moves less. ARCHITECTURE.md says how these times were chosen.",
         pause.0,
         most.0 / 1000
     )
@@ -79,26 +78,36 @@ impl Figure for OneBlock {
         let ours =
             |axis: &Axis| axis.ratios(results, Subject::Rackmem, Subject::Concordia, NODES).last().copied();
         let ahead = |what: &str, axis| {
-            let what = format!("8 nodes, {what}: rackmem over Concordia (our own mark)");
-            Claim::mark(&what, 1.3, ours(axis).unwrap_or(0.0))
+            let what = format!("8 nodes, {what}: rackmem over Concordia");
+            Claim::target(&what, 1.3, ours(axis).unwrap_or(0.0))
         };
         Report {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "Four threads on each node access the same 8 bytes again and again. Grappa sends every operation to the one \
-                 thread that has the word."
+                "Four threads a node access the same 8 bytes. Grappa sends operations to the word's \
+                 owner."
                     .to_owned(),
                 turn(),
             ],
             tables: vec![
-                table("The longest operation of any thread, half of them reads, in ms", &HALF, results, |it| it.longest / 1e3),
+                table(
+                    "The longest operation of any thread, half of them reads, in ms",
+                    &HALF,
+                    results,
+                    |it| it.longest / 1e3,
+                ),
                 table("The same, writes only", &WRITING, results, |it| it.longest / 1e3),
-                table("What the thread that did least did of an equal share, half reads", &HALF, results, |it| it.least),
+                table("Operations of the slowest thread over the mean, half reads", &HALF, results, |it| {
+                    it.least
+                }),
                 table("The same, writes only", &WRITING, results, |it| it.least),
             ],
             remarks: Vec::new(),
-            charts: vec![chart(HALF, "-half", "half of the operations read"), chart(WRITING, "-writes", "writes only")],
+            charts: vec![
+                chart(HALF, "-half", "half of the operations read"),
+                chart(WRITING, "-writes", "writes only"),
+            ],
             claims: vec![ahead("half reads", &HALF), ahead("writes only", &WRITING)],
         }
     }

@@ -1,56 +1,112 @@
-//! The constants of all figures, as they stand in the code.
-
-use sim::coherence::{Config, Costs};
-use sim::hardware::Testbed;
-use sim::rack::Setup;
+//! The inputs of all figures, with their sources, and the page's text about the method.
 
 use crate::figure::claim::number;
-use crate::output::document::Constant;
+use crate::figure::input::{Input, Source, fixed, inputs};
+use crate::figure::point::Subject;
 use crate::sizes::Sizes;
-use crate::{gam, grappa};
 
-/// All constants that results depend on.
-pub fn constants() -> Vec<Constant> {
-    let setup = Setup::new(8);
-    let coherence = Config::new(8);
-    let own = [
-        Constant::new(
-            "hand-over between processors of a node",
-            nanos(setup.hand_over.0),
-            "`sim::rack::Setup`",
-        ),
-        Constant::new("entries of the switch", coherence.switch_entries, "`sim::coherence::Config`"),
-        Constant::new("epoch of hotness", nanos(coherence.epoch.0), "`sim::coherence::Config`"),
-        Constant::new(
-            "blocks that a home moves in an epoch, at most",
-            coherence.hottest,
-            "`sim::coherence::Config`",
-        ),
-    ];
-    let parts = [
-        ("", "`sim::hardware::Testbed`", format!("{:#?}", Testbed::CONCORDIA)),
-        ("FlowCC: ", "`sim::coherence::Costs`", format!("{:#?}", Costs::PAPER)),
-        ("GAM: ", "`lab::gam::Costs`", format!("{:#?}", gam::Costs::PAPER)),
-        ("Grappa: ", "`lab::grappa::Costs`", format!("{:#?}", grappa::Costs::PAPER)),
-    ];
-    own.into_iter().chain(listed(&parts)).collect()
-}
-
-/// The fields of structs as constants: whose they are, where they stand, their pretty debug form.
-pub(crate) fn listed(parts: &[(&str, &str, String)]) -> Vec<Constant> {
-    let of = |(whose, source, debug): &(&str, &str, String)| -> Vec<Constant> {
-        let all = fields(debug).into_iter();
-        all.map(|(name, value)| Constant::new(&format!("{whose}{name}"), value, source)).collect()
+/// NICs, links and switch, as all of the rack's figures have them.
+macro_rules! rack_inputs {
+    () => {
+        inputs![
+            "bandwidth of a link, each direction": rack.bandwidth; Source::Paper("section 7: 100 Gb/s"),
+            "cable": rack.cable; Source::Estimated("3 m of copper at 5 ns/m"),
+            "pipeline of the switch; recirculated, half of it": rack.pipeline, and rack.resubmit;
+                Source::Estimated("12 stages each way at 1.2 GHz, 20 cycles each; NetCache: under 1 us"),
+            "messages of a queue pair": rack.queue_pair_rate; Source::Published("NSDI '19, Datacenter RPCs: one core, one queue pair"),
+            "messages of a NIC, each direction": rack.sending_rate, and rack.receiving_rate;
+                Source::Published("product brief of ConnectX-5"),
+            "posting a message": rack.post_datagram, and rack.post_write;
+                Source::Estimated("an RPC of 100 ns (NSDI '19), with a doorbell of its own"),
+            "doorbell to NIC": rack.doorbell; Source::Estimated("two thirds of a write over PCIe"),
+            "PCIe: NIC reads memory": rack.pcie_read; Source::Published("SIGCOMM '18, PCIe for end hosts: 547 ns; thesis RWTH 2018: 500 ns"),
+            "PCIe: NIC writes memory": rack.pcie_write; Source::Published("slides of sPIN, 2017 (unverified)"),
+            "PCIe bandwidth": rack.pcie; Source::Published("PCIe 3.0 x16, payload of 256 B (SIGCOMM '18)"),
+            "NIC's work on a message sent": rack.nic_sending;
+                Source::Published("thesis RWTH 2018: 0.83 us in all; the division is estimated"),
+            "NIC's work on a message received": rack.nic_receiving;
+                Source::Published("thesis RWTH 2018: 0.83 us in all; the division is estimated"),
+            "finding a message": rack.poll; Source::Estimated("a miss to the last-level cache, and a look"),
+            "hand-over between processors of a node": hand_over;
+                Source::Published("two transfers of a line between cores of a Broadwell-EP, 45 to 60 ns each"),
+        ]
     };
-    parts.iter().flat_map(of).collect()
+}
+pub(crate) use rack_inputs;
+
+const fn is_flowcc(subject: Subject) -> bool {
+    !is_gam(subject) && !is_grappa(subject)
 }
 
-/// What the page begins with.
+const fn is_gam(subject: Subject) -> bool {
+    matches!(subject, Subject::Gam | Subject::GamLarge | Subject::GamOneThread)
+}
+
+const fn is_grappa(subject: Subject) -> bool {
+    matches!(subject, Subject::Grappa)
+}
+
+const RACK: [Input; 14] = rack_inputs!();
+
+const SYSTEMS: [Input; 14] = inputs![
+    "FlowCC: access to a block in the cache": flowcc.access;
+        Source::Calibrated("Figure 12 at 100 % locality: 133 Mops of 32 threads"); is_flowcc,
+    "FlowCC: from a miss to its request": flowcc.miss; Source::Counted("callgrind, a cycle an instruction"); is_flowcc,
+    "FlowCC: a requester takes an answer in": flowcc.answer, and flowcc.closing, and flowcc.unlocked;
+        Source::Counted("callgrind, a cycle an instruction"); is_flowcc,
+    "FlowCC: a cache agent gives a copy": flowcc.give; Source::Counted("callgrind, a cycle an instruction"); is_flowcc,
+    "FlowCC: a home decides": flowcc.decide, and flowcc.settle;
+        Source::Counted("callgrind, a cycle an instruction"); is_flowcc,
+    "FlowCC: release, and what else only sends": flowcc.release, and flowcc.other;
+        Source::Counted("callgrind, a cycle an instruction"); is_flowcc,
+    "GAM: local access": gam.access; Source::Calibrated("Figure 12 at 100 % locality: 23 Mops of 32 threads"); is_gam,
+    "GAM: a lock with what is done under it": gam.step;
+        Source::Paper("section 7.2.2: four of them are an access"); is_gam,
+    "GAM: a work request": gam.work_request; Source::Estimated("two calls of the allocator, two new lines"); is_gam,
+    "Grappa: access to a core's own memory": grappa.access; Source::Estimated("a miss to memory"); is_grappa,
+    "Grappa: switch between workers": grappa.switch; Source::Published("the Grappa paper"); is_grappa,
+    "Grappa: a message into a list, or out": grappa.list; Source::Estimated("an access to memory"); is_grappa,
+    "Grappa: MPI, each side": grappa.mpi; Source::Estimated("ping-pongs of MPI and of verbs, half the difference"); is_grappa,
+    "Grappa: a pass of an idle scheduler": grappa.idle; Source::Estimated("four things of the size of a switch"); is_grappa,
+];
+
+const CHOSEN: [Input; 5] = [
+    fixed(
+        "GAM: background threads for coherence",
+        |_| "2".to_owned(),
+        Source::Paper("section 7.1; a line with one, as GAM's public code has it, stands beside"),
+    ),
+    fixed(
+        "cache: where blocks may lie",
+        |_| "8 ways, random sets; `rackmem`: an even hash".to_owned(),
+        Source::Chosen("after results were seen: with the even hash Concordia leads GAM without sharing"),
+    ),
+    fixed(
+        "caches and directory before a run",
+        |_| "filled from a random history, shared blocks in the switch".to_owned(),
+        Source::Chosen("concordia-cold begins with nothing, and warms up by running"),
+    ),
+    fixed(
+        "entries of the switch",
+        |_| sim::coherence::Config::new(8).switch_entries.to_string(),
+        Source::Paper("section 7; concordia-directory has 2, 8 and 32 times too few"),
+    ),
+    fixed(
+        "what is shared in Figures 11, 12 and 14",
+        |_| "Figure 12: 20 %; Figure 14: 262,144 keys as hot as 64 million".to_owned(),
+        Source::Chosen("the paper does not say; the store's cache is larger than in proportion"),
+    ),
+];
+
+/// The inputs of the figures.
+pub(crate) const INPUTS: &[&[Input]] = &[&RACK, &SYSTEMS, &CHOSEN];
+
+/// The beginning of the page.
 pub(crate) const HEAD: &str = "\
 # Concordia's figures
 
-The figures of the Concordia paper (FAST '21) again, on a rack in virtual time: the state machines of rackmem and of the
-baselines, on hardware with the paper's timing. This page is written by `rackmem-lab figure`; do not edit it.
+The figures of the Concordia paper (FAST '21) on a simulated rack with the paper's timing. `rackmem-lab figure`
+writes this page; do not edit it.
 
 ```sh
 cargo run --release -p rackmem-lab-cli --features plots -- figure concordia --out docs/figures --page docs/concordia.md
@@ -58,33 +114,30 @@ cargo run --release -p rackmem-lab-cli --features plots -- figure concordia --ou
 
 ";
 
-/// What is said of the method.
+/// The text about the method.
 pub(crate) const METHOD: &str = "
-- The micro benchmark is GAM's own, as its published source has it: each of 32 threads has 65,536 places of 4 KiB (8 GB in
-  all), and each place is, with the probability of the sharing ratio, one of a pool of 256 MiB that all threads share. So
-  the footprint of a node shrinks from 1 GiB without sharing, which is the size of its cache, to 256 MiB. Nothing is
-  scaled down. The data is spread over all homes.
-- Before a run, caches and directories are filled, untimed, with what they would hold after running for long: each block
-  gets the copies and the age that a random past of accesses gives it, and a cache keeps the blocks that were used last.
-- Choices that the paper leaves open, and that were made, or changed, after first results were seen: the paper's cache places
-  blocks in its sets by chance (with our own even hash, which it had at first, it was ahead of GAM without sharing, and
-  home-only fell 5.6 times); GAM handles coherence on one thread, as its public code does (with two it fell 11 times); the cache
-  under the key-value store is larger than in proportion (in proportion, Concordia was behind Grappa). Claims that depend
-  on these are fitted to that extent, and no independent confirmation.
-- Causes given under a table are our reading. Only that of the cache's hash was tested, by changing it.
-- *Met* allows 25 %, also where our own marks are stricter: compare the numbers there.
-- One set of constants for all figures. What the local access costs is declared for each system (Figure 12 at 100 %
-  locality is nothing else); it is an input, not a result.
+- *What runs*: the protocol code of `crates/node` and `crates/switch` (Concordia, home-only, `rackmem`), and our
+  own versions of GAM and Grappa. GAM has two coherence threads a node (section 7.1); the line \"GAM, one
+  coherence thread\" stands beside it in Figure 9.
+- *Simulated*: links, NICs, PCIe, switch and processors.
+- *Load*: GAM's published micro benchmark, not scaled down: 32 threads with 65,536 locations of 4 KiB each. Each
+  location is, with the probability of the sharing ratio, in a pool of 256 MiB that all threads share. So a
+  node's footprint falls from 1 GiB, the size of its cache, to 256 MiB.
+- *Start*: caches and directory are filled before a run; concordia-cold shows the same without.
+- *Calibrated*: FlowCC's and GAM's local accesses, to Figure 12.
+- *Chosen after results were seen*: random sets in Concordia's cache (with an even hash it led GAM without
+  sharing), and a larger cache under the store (in proportion, Concordia was behind Grappa). Claims that depend
+  on these confirm nothing independently.
+- Causes under a table are our reading and were not tested unless they say so.
 ";
 
-/// What is said of the sizes.
+/// The text about sizes.
 pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     format!(
-        "Micro benchmark: {} nodes of {} threads, {} MiB of places a thread, {} MiB of cache a node; operations of 8 bytes. {} \
-         operations before anything is counted, then {}. Key-value store: {} keys, {} MiB of cache a node. Seed {seed}; every \
-         run's own seed follows from it and from the run's parameters, so the results do not depend on how many cores work \
-         on them.\n",
+        "Micro benchmark: {} nodes of {} threads, {} MiB of data a thread, {} MiB of cache a node. {} \
+         operations to warm up, then {} counted. Key-value store: {} keys, {} MiB of cache a node. Seed \
+         {seed}: each run derives its own from it, so results do not depend on the number of cores.\n",
         sizes.nodes,
         sizes.threads,
         number(mib(sizes.places)),
@@ -94,52 +147,4 @@ pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
         sizes.keys,
         mib(sizes.store_cache),
     )
-}
-
-fn nanos(count: u64) -> String {
-    format!("{count} ns")
-}
-
-/// The fields of a struct, from its pretty debug form.
-fn fields(debug: &str) -> Vec<(String, String)> {
-    let mut fields: Vec<(String, String)> = Vec::new();
-    for line in debug.lines().skip(1) {
-        let inner = line.strip_prefix("    ");
-        match inner
-            .filter(|inner| !inner.starts_with([' ', '}', ')']))
-            .and_then(|inner| inner.split_once(": "))
-        {
-            Some((name, value)) => fields.push((name.replace('_', " "), value.to_owned())),
-            None => {
-                if let (Some((_, value)), Some(more)) = (fields.last_mut(), inner) {
-                    value.push_str(more.trim());
-                }
-            }
-        }
-    }
-    for (_, value) in &mut fields {
-        let plain = value.trim_end_matches(',').replace(",)", ")").replace(",}", " }");
-        let time = plain.strip_prefix("Nanos(").and_then(|rest| rest.strip_suffix(')'));
-        *value =
-            time.map_or_else(|| plain.replace('{', "{ ").replace(',', ", "), |count| format!("{count} ns"));
-    }
-    fields
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_field_of_the_testbed_is_listed_on_one_line() {
-        let all = constants();
-        let of = |what: &str| {
-            all.iter().find(|constant| constant.what == what).map(|constant| constant.value.as_str())
-        };
-        assert_eq!(of("cable"), Some("15 ns"));
-        assert_eq!(of("ports"), Some("32"));
-        assert_eq!(of("FlowCC: access"), Some("240 ns"));
-        assert_eq!(of("framing"), Some("Framing { mtu: 4096, overhead: 66 }"));
-        assert!(all.iter().all(|constant| !constant.value.contains('\n') && !constant.value.contains('|')));
-    }
 }

@@ -7,11 +7,14 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `scenarios` | what can be shown |
-//! | `stage` | the rack of a scenario, and the pencil |
+//! | `stage`, `locks` | the rack of a scenario: of blocks, and of locks |
+//! | `paper` | the pencil |
 //! | `chart` | what was written down |
 //! | `terminal`, `svg` | the drawing |
 
 mod chart;
+mod locks;
+mod paper;
 mod scenarios;
 mod stage;
 pub mod svg;

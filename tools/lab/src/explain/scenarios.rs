@@ -248,4 +248,20 @@ pub static SCENARIOS: &[Scenario] = &[
             stage.read((0, 0), Nanos::from_micros(40), block);
         },
     },
+    Scenario {
+        name: "lock-hand-over",
+        title: "A node asks for a lock that another node holds for writing",
+        about: "The switch sends the request on to the holder, where it waits. The holder leaves, and sends lock and data to \
+                the switch, with whom it knows to wait. The switch compares that with its own list, and hands both on to \
+                the next writer. The home has no part in it.",
+        nodes: 3,
+        directory: Directory::Auto,
+        queue: false,
+        play: |stage| {
+            let stage = stage.locks();
+            let lock = stage.held(1, 2);
+            stage.write((2, 0), START, lock, Nanos(3_000));
+            stage.write((0, 0), Nanos(300), lock, Nanos(500));
+        },
+    },
 ];

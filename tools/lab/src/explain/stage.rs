@@ -1,4 +1,4 @@
-//! The rack of a scenario, and the pencil that writes down what happens on it.
+//! The rack of a scenario.
 //!
 //! What must always hold: nothing that happens while the stage is set is drawn; times count from the first thing that
 //! is.
@@ -9,15 +9,17 @@ use std::rc::Rc;
 use node::Access;
 use sim::coherence::{Config, Contents, FlowCc, SimMessage};
 use sim::fault::{Rules, drop_all, nth, only};
-use sim::rack::{Rack, Setup, Trace, Until};
-use sim::system::{Fault, Place, ThreadId};
-use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId, PacketKind, Status};
+use sim::rack::{Rack, Setup, Until};
+use sim::system::{Fault, ThreadId};
+use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId, PacketKind};
 
 use super::Scenario;
-use super::chart::{Chart, Step, What};
+use super::chart::Chart;
+use super::locks::LockStage;
+use super::paper::{Paper, column, note};
 
 /// Threads on each node.
-const THREADS: u16 = 2;
+pub(super) const THREADS: u16 = 2;
 /// Frames of a cache: one bucket.
 const FRAMES: u64 = 8;
 
@@ -25,16 +27,8 @@ const FRAMES: u64 = 8;
 pub(super) struct Stage {
     rack: Rack<FlowCc>,
     rules: Option<Rules<SimMessage>>,
-    paper: Rc<RefCell<Paper>>,
-}
-
-/// What has been written down.
-#[derive(Default)]
-struct Paper {
-    steps: Vec<Step>,
-    /// Messages in flight, with their steps.
-    open: Vec<(SimMessage, usize)>,
-    switch: usize,
+    paper: Rc<RefCell<Paper<SimMessage>>>,
+    locks: Option<LockStage>,
 }
 
 impl Stage {
@@ -54,11 +48,11 @@ impl Stage {
             ..Config::new(nodes)
         };
         let setup = Setup { threads: usize::from(THREADS), check: true, ..Setup::new(nodes).exact() };
-        let paper = Paper { switch: nodes.min(1), ..Paper::default() };
         Self {
             rack: Rack::new(setup, FlowCc::new(config)),
             rules: Some(Rules::none()),
-            paper: Rc::new(RefCell::new(paper)),
+            paper: Rc::new(RefCell::new(Paper::new(nodes))),
+            locks: None,
         }
     }
 
@@ -145,8 +139,17 @@ impl Stage {
         });
     }
 
+    /// The stage for locks that carry their data: what is played there is shown, and nothing else.
+    pub(super) fn locks(&mut self) -> &mut LockStage {
+        let nodes = self.rack.setup().nodes;
+        self.locks.insert(LockStage::new(nodes))
+    }
+
     /// Plays what was set up, and returns what was written down.
     pub(super) fn end(mut self, title: &str) -> Chart {
+        if let Some(locks) = self.locks {
+            return locks.end(title);
+        }
         let begin = self.rack.now();
         let paper = Rc::clone(&self.paper);
         self.rack.observe(Box::new(move |at, trace| paper.borrow_mut().write(at, trace)));
@@ -156,19 +159,7 @@ impl Stage {
         let rest = self.rack.now() + Nanos::from_micros(12);
         self.idle_until(rest);
         let nodes = self.rack.setup().nodes;
-        let switch = self.paper.borrow().switch;
-        let mut columns: Vec<String> = (0..nodes).map(|node| format!("node {node}")).collect();
-        columns.insert(switch, "switch".into());
-        let mut steps = std::mem::take(&mut self.paper.borrow_mut().steps);
-        steps.sort_by_key(|step| step.at);
-        let first = steps.first().map_or(begin, |step| step.at);
-        for step in &mut steps {
-            step.at = step.at.saturating_sub(first);
-            if let What::Message { handled: Some(handled), .. } = &mut step.what {
-                *handled = handled.saturating_sub(first);
-            }
-        }
-        Chart { title: title.into(), columns, steps }
+        self.paper.borrow_mut().chart(title, nodes, begin)
     }
 
     /// Lets the rack run with a thread that only waits.
@@ -183,115 +174,4 @@ impl Stage {
             self.rack.run_one(thread, |mut handle| async move { handle.sleep_until(end).await });
         }
     }
-}
-
-fn column(node: NodeId, switch: usize) -> usize {
-    let index = node.index();
-    if index < switch { index } else { index + 1 }
-}
-
-fn note(paper: &Rc<RefCell<Paper>>, at: Nanos, column: usize, text: String) {
-    paper.borrow_mut().steps.push(Step { at, what: What::Note { column, text } });
-}
-
-impl Paper {
-    fn write(&mut self, at: Nanos, trace: &Trace<'_, SimMessage>) {
-        match trace {
-            Trace::Sent { message: sim_message @ SimMessage::Message(message), envelope } => {
-                let (from, to) = (self.place(envelope.from), self.place(envelope.to));
-                let what = What::Message {
-                    from,
-                    to,
-                    handled: None,
-                    label: label(sim_message),
-                    block: message.data.is_some(),
-                };
-                self.open.push((**sim_message, self.steps.len()));
-                self.steps.push(Step { at, what });
-            }
-            Trace::Handled { message: sim_message @ SimMessage::Message(_), .. } => {
-                if let Some(step) = self.close(sim_message)
-                    && let What::Message { handled, .. } = &mut self.steps[step].what
-                {
-                    *handled = Some(at);
-                }
-            }
-            Trace::Lost { message, .. } => {
-                self.close(message);
-            }
-            Trace::Handled { message: SimMessage::Again(_), .. } => {
-                let what = What::Note { column: self.switch, text: "second pass".into() };
-                self.steps.push(Step { at, what });
-            }
-            Trace::Fault(fault) => {
-                let (column, text) = self.fault(*fault);
-                self.steps.push(Step { at, what: What::Note { column, text } });
-            }
-            _ => {}
-        }
-    }
-
-    fn close(&mut self, sim_message: &SimMessage) -> Option<usize> {
-        let same = |open: &SimMessage| open.packet() == sim_message.packet();
-        let index = self.open.iter().position(|(open, _)| same(open))?;
-        Some(self.open.remove(index).1)
-    }
-
-    fn place(&self, place: Place) -> usize {
-        match place {
-            Place::Switch => self.switch,
-            Place::Node(node) => column(node, self.switch),
-        }
-    }
-
-    fn fault(&self, fault: Fault) -> (usize, String) {
-        match fault {
-            Fault::NodeStops(node) => (column(node, self.switch), "dies".into()),
-            Fault::NodeRestarts(node) => (column(node, self.switch), "is back, empty".into()),
-            Fault::SwitchStops => (self.switch, "dies".into()),
-            Fault::SwitchRestarts => (self.switch, "is back, empty; a new epoch".into()),
-            Fault::ShadowStops => (column(NodeId(0), self.switch), "loses the shadow".into()),
-            Fault::ShadowRestarts => (column(NodeId(0), self.switch), "reads the shadow anew".into()),
-        }
-    }
-}
-
-/// What a packet says, in a few words.
-fn label(sim_message: &SimMessage) -> String {
-    let packet = sim_message.packet();
-    let mut label = name(packet.kind);
-    if matches!(
-        packet.kind,
-        PacketKind::Ack
-            | PacketKind::WriteBack
-            | PacketKind::WriteBackAck
-            | PacketKind::Close
-            | PacketKind::CloseAck
-    ) {
-        if let SimMessage::Message(message) = sim_message
-            && message.data.is_some()
-        {
-            label += " + block";
-        }
-    } else if packet.provider && packet.kind.is_request() {
-        label += " (give data)";
-    }
-    if let Status::Refused(why) = packet.status
-        && packet.kind == PacketKind::Ack
-    {
-        label += &format!(": refused, {why:?}");
-    }
-    label
-}
-
-/// A kind as the paper writes it: `ReadMiss` is READ-MISS.
-fn name(kind: PacketKind) -> String {
-    let mut out = String::new();
-    for (at, letter) in format!("{kind:?}").chars().enumerate() {
-        if letter.is_uppercase() && at > 0 {
-            out.push('-');
-        }
-        out.push(letter.to_ascii_uppercase());
-    }
-    out
 }

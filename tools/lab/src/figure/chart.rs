@@ -17,6 +17,9 @@ pub struct Chart {
     pub y: String,
     /// Its lines.
     pub lines: Vec<Line>,
+    /// What the paper states in the same axes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stated: Vec<Stated>,
     /// Moments to mark: where, and what happens there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<(f64, String)>,
@@ -29,6 +32,15 @@ pub struct Chart {
     /// Its bars span orders of magnitude.
     #[serde(default, skip_serializing_if = "is_false")]
     pub logarithmic: bool,
+}
+
+/// A number or a range that the paper states.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Stated {
+    /// What it is.
+    pub name: String,
+    /// x, and from which y to which.
+    pub ranges: Vec<(f64, f64, f64)>,
 }
 
 /// One line.
@@ -44,8 +56,8 @@ impl Chart {
     /// An empty chart.
     pub fn new(name: &str, title: &str, x: &str, y: &str) -> Self {
         let [name, title, x, y] = [name, title, x, y].map(str::to_owned);
-        let (lines, marks, categories) = (Vec::new(), Vec::new(), Vec::new());
-        Self { name, title, x, y, lines, marks, dots: false, categories, logarithmic: false }
+        let (lines, stated, marks, categories) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { name, title, x, y, lines, stated, marks, dots: false, categories, logarithmic: false }
     }
 
     /// Bars: a group for each row, in which each column has one.
@@ -96,6 +108,37 @@ impl Chart {
             self.lines.push(Line { name: name.to_owned(), points });
         }
         self
+    }
+
+    /// Adds what the paper states: x, and from which y to which.
+    #[must_use]
+    pub fn stated(mut self, name: &str, ranges: impl IntoIterator<Item = (f64, f64, f64)>) -> Self {
+        self.stated.push(Stated { name: format!("paper: {name}"), ranges: ranges.into_iter().collect() });
+        self
+    }
+
+    /// Adds a number that the paper states at one x.
+    #[must_use]
+    pub fn stated_at(self, name: &str, x: f64, y: f64) -> Self {
+        self.stated(name, [(x, y, y)])
+    }
+
+    /// Adds a ratio of the paper to a line of this chart: the line times from so much to so much, at these x.
+    ///
+    /// # Panics
+    /// If there is no such line.
+    #[must_use]
+    pub fn stated_ratio(
+        self,
+        name: &str,
+        to: &str,
+        (from, most): (f64, f64),
+        xs: impl IntoIterator<Item = f64>,
+    ) -> Self {
+        let line = self.lines.iter().find(|line| line.name == to).unwrap_or_else(|| panic!("no line {to}"));
+        let ranges: Vec<_> =
+            xs.into_iter().filter_map(|x| line.at(x).map(|y| (x, y * from, y * most))).collect();
+        self.stated(name, ranges)
     }
 
     /// All x of all lines, once each, in order.

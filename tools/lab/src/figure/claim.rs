@@ -1,11 +1,14 @@
 //! A sentence of a paper with a number in it, beside ours.
 //!
-//! What must always hold: whether a claim is met follows from its numbers alone.
+//! What must always hold: whether a claim is met follows from its numbers alone; a claim that an input was fitted to, or that
+//! cannot come out otherwise, is never met.
 
 use serde::{Deserialize, Serialize};
 
 /// How far ours may be from the paper's, as a share of it.
 const TOLERANCE: f64 = 0.25;
+/// How far from equal something may be that the paper calls equal.
+const EQUAL: f64 = 0.1;
 
 /// What kind of number it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -17,6 +20,28 @@ pub enum Kind {
     Order,
     /// A measured quantity: it stands beside the paper's, so that nobody wins against a slow baseline.
     Quantity,
+}
+
+/// What a claim can show.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// The paper's number is a test of ours.
+    #[default]
+    Paper,
+    /// An input was fitted to it: it is no result.
+    Calibrated,
+    /// It follows from how the experiment is built: it could not come out otherwise.
+    Construction,
+    /// A target of our own; the paper does not say it.
+    Ours,
+}
+
+impl Basis {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+    fn is_paper(&self) -> bool {
+        *self == Self::Paper
+    }
 }
 
 /// A claim.
@@ -34,6 +59,9 @@ pub struct Claim {
     pub ours: f64,
     /// The unit of both.
     pub unit: String,
+    /// What it can show.
+    #[serde(default, skip_serializing_if = "Basis::is_paper")]
+    pub basis: Basis,
     /// Why ours differs, as far as is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
@@ -55,9 +83,26 @@ impl Claim {
         Self::of(what, Kind::Order, (1.0, None), ours, "x")
     }
 
-    /// A mark of our own: the first of two is at least so many times the second.
-    pub fn mark(what: &str, least: f64, ours: f64) -> Self {
+    /// The first of two is at least so many times the second.
+    pub fn at_least(what: &str, least: f64, ours: f64) -> Self {
         Self::of(what, Kind::Order, (least, None), ours, "x")
+    }
+
+    /// A target of our own: the first of two is at least so many times the second.
+    pub fn target(what: &str, least: f64, ours: f64) -> Self {
+        Self { basis: Basis::Ours, ..Self::at_least(what, least, ours) }
+    }
+
+    /// The paper's plot falls along these values, all the way: ours is the least step down, as a ratio.
+    pub fn falls(what: &str, values: &[f64]) -> Self {
+        let steps = values.windows(2).map(|two| two[0] / two[1]);
+        Self::ahead(what, steps.fold(f64::INFINITY, f64::min))
+    }
+
+    /// The paper's plot rises along these values, all the way: ours is the least step up, as a ratio.
+    pub fn rises(what: &str, values: &[f64]) -> Self {
+        let steps = values.windows(2).map(|two| two[1] / two[0]);
+        Self::ahead(what, steps.fold(f64::INFINITY, f64::min))
     }
 
     /// A quantity.
@@ -71,13 +116,40 @@ impl Claim {
     }
 
     fn of(what: &str, kind: Kind, (least, most): (f64, Option<f64>), ours: f64, unit: &str) -> Self {
-        Self { what: what.to_owned(), kind, least, most, ours, unit: unit.to_owned(), cause: None }
+        Self {
+            what: what.to_owned(),
+            kind,
+            least,
+            most,
+            ours,
+            unit: unit.to_owned(),
+            basis: Basis::Paper,
+            cause: None,
+        }
+    }
+
+    /// This is a target of our own.
+    #[must_use]
+    pub fn of_ours(self) -> Self {
+        Self { basis: Basis::Ours, ..self }
+    }
+
+    /// An input was fitted to this number.
+    #[must_use]
+    pub fn calibrated(self) -> Self {
+        Self { basis: Basis::Calibrated, ..self }
+    }
+
+    /// This follows from how the experiment is built.
+    #[must_use]
+    pub fn by_construction(self) -> Self {
+        Self { basis: Basis::Construction, ..self }
     }
 
     /// Why ours differs. It is shown only if it does.
     #[must_use]
     pub fn because(mut self, cause: &str) -> Self {
-        if !self.met() && !cause.is_empty() {
+        if !self.holds() && !cause.is_empty() {
             self.cause = Some(cause.to_owned());
         }
         self
@@ -104,14 +176,21 @@ impl Claim {
         }
     }
 
-    /// Whether ours is within a quarter of the paper's. An order has no size.
+    /// Whether ours is within a quarter of the paper's, or a tenth of what it calls equal. An order has no size.
     pub fn size(&self) -> Option<bool> {
-        (self.kind != Kind::Order).then(|| (self.to_paper() - 1.0).abs() <= TOLERANCE)
+        let is_equality = self.kind == Kind::Ratio && self.least == 1.0 && self.most == Some(1.0);
+        let tolerance = if is_equality { EQUAL } else { TOLERANCE };
+        (self.kind != Kind::Order).then(|| (self.to_paper() - 1.0).abs() <= tolerance)
     }
 
-    /// Met in direction, and in size.
-    pub fn met(&self) -> bool {
+    /// Right in direction, and in size, whatever that shows.
+    fn holds(&self) -> bool {
         self.direction() != Some(false) && self.size() != Some(false)
+    }
+
+    /// Right in direction, and in size, where it could have come out otherwise.
+    pub fn met(&self) -> bool {
+        matches!(self.basis, Basis::Paper | Basis::Ours) && self.holds()
     }
 
     /// The paper's number as text.
@@ -131,6 +210,11 @@ impl Claim {
 
     /// What came of it, in a word or two.
     pub fn verdict(&self) -> &'static str {
+        match self.basis {
+            Basis::Calibrated => return "calibrated",
+            Basis::Construction => return "by construction",
+            Basis::Paper | Basis::Ours => {}
+        }
         match (self.direction(), self.size()) {
             (Some(false), _) => "no",
             (None, Some(false)) => "differs",
@@ -198,8 +282,22 @@ mod tests {
 
     #[test]
     fn equality_is_a_matter_of_size_alone() {
-        let [near, far] = [0.9, 0.6].map(|ours| Claim::ratio("", 1.0, ours));
+        let [near, far] = [0.92, 0.88].map(|ours| Claim::ratio("", 1.0, ours));
         assert_eq!((near.verdict(), far.verdict()), ("yes", "differs"));
+    }
+
+    #[test]
+    fn what_was_fitted_and_what_cannot_fail_is_never_met() {
+        let claim = Claim::ratio("", 4.0, 4.0);
+        let (fitted, built) = (claim.clone().calibrated(), claim.clone().by_construction());
+        assert!(claim.met() && !fitted.met() && !built.met());
+        assert_eq!((fitted.verdict(), built.verdict()), ("calibrated", "by construction"));
+    }
+
+    #[test]
+    fn a_trend_is_met_if_every_step_goes_its_way() {
+        assert!(Claim::falls("", &[3.0, 2.0, 1.0]).met() && Claim::rises("", &[1.0, 2.0]).met());
+        assert!(!Claim::falls("", &[3.0, 1.0, 2.0]).met() && !Claim::rises("", &[1.0, 1.0]).met());
     }
 
     #[test]

@@ -6,16 +6,20 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `point`, `measured` | what is run, and what it gave |
+//! | `input` | what runs are given, with its source |
 //! | `run` | points on all cores |
 //! | `chart`, `claim` | what is made of them |
+//! | `sensitivity` | which claims change their verdict when an input is moved |
 //!
 //! What must always hold: a report follows from the results alone, and those from points, sizes and seed alone.
 
 pub mod chart;
 pub mod claim;
+pub mod input;
 pub mod measured;
 pub mod point;
 pub mod run;
+pub mod sensitivity;
 
 use serde::{Deserialize, Serialize};
 

@@ -12,10 +12,12 @@ pub enum Subject {
     Concordia,
     /// FlowCC with all entries at home agents (CONCORDIA-base in the paper).
     HomeOnly,
-    /// GAM with blocks of its own default size, 512 B.
+    /// GAM with blocks of its own default size, 512 B, and two background threads for coherence.
     Gam,
     /// GAM with blocks of 4 KiB.
     GamLarge,
+    /// GAM with one background thread for coherence, as its public code has it.
+    GamOneThread,
     /// Grappa: no cache, operations are sent to where the data is.
     Grappa,
     /// An estimate: as `Rackmem`, if whoever asks for a block got the words that it asked for at once, before the rest.
@@ -81,6 +83,7 @@ impl Subject {
             Self::HomeOnly => "home-only",
             Self::Gam => "GAM",
             Self::GamLarge => "GAM, 4 KiB blocks",
+            Self::GamOneThread => "GAM, one coherence thread",
             Self::Grappa => "Grappa",
             Self::Gcs => "GCS",
             Self::WithoutLocality => "without locality",
@@ -117,6 +120,8 @@ impl Subject {
 pub enum Load {
     /// The micro benchmark of section 7.2.
     Micro(Micro),
+    /// The same from a cold start, with a directory that is too small, or with a hot set.
+    Stressed(Stressed),
     /// The same while the switch stops and comes back (section 7.2.4).
     Failure(Micro),
     /// The key-value store of section 7.3.
@@ -162,7 +167,7 @@ pub struct Chains {
     pub keys: u32,
     /// Keys that the switch has state for.
     pub held: u32,
-    /// Nanoseconds between two atomics of different queue pairs at the memory's NIC.
+    /// Nanoseconds between two atomics of different queue pairs at the memory's NIC; 0: as declared.
     pub apart: u16,
 }
 
@@ -341,6 +346,38 @@ impl Micro {
     /// The paper's defaults at this sharing ratio: half of the operations read, no locality.
     pub const fn sharing(sharing: u8) -> Self {
         Self { sharing, reads: 50, locality: 0 }
+    }
+}
+
+/// The micro benchmark where the figures of the paper are kind to the switch.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Stressed {
+    /// The benchmark.
+    pub load: Micro,
+    /// Caches and directory are empty before the run, and fill by running.
+    pub cold: bool,
+    /// The switch has so many times fewer entries than there are blocks in the pool that threads share; 0: as many as it has.
+    pub fewer: u8,
+    /// Which of the places most accesses go to.
+    pub hot: HotSet,
+}
+
+/// Whether some places are hot.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HotSet {
+    /// All are as hot.
+    #[default]
+    None,
+    /// Nine accesses in ten go to one place in 64, always the same ones.
+    Still,
+    /// The same, and these places are others from time to time.
+    Moving,
+}
+
+impl From<Micro> for Stressed {
+    fn from(load: Micro) -> Self {
+        Self { load, cold: false, fewer: 0, hot: HotSet::None }
     }
 }
 

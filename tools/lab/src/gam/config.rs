@@ -23,9 +23,9 @@ pub struct Config {
     pub nodes: usize,
     /// Application threads on each.
     pub threads: usize,
-    /// Background threads on each that handle coherence messages, a block's messages always the same one. GAM has two
-    /// background threads; in its public code one of them handles all coherence messages, the other runs the event
-    /// loop of timers and connections.
+    /// Background threads on each that handle coherence messages, a block's messages always the same one. The Concordia
+    /// paper has two (section 7.1); in GAM's public code one of its two handles all of them, the other runs the event loop
+    /// of timers and connections.
     pub agents: u8,
     /// The unit of coherence.
     pub block: BlockSize,
@@ -51,7 +51,7 @@ impl Config {
         Self {
             nodes,
             threads: 4,
-            agents: 1,
+            agents: 2,
             block,
             cache: 1 << 30,
             memory: 1 << 30,

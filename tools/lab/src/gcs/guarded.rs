@@ -6,7 +6,7 @@ use core::future::Future;
 
 use node::Access;
 use sim::coherence::FlowCc;
-use sim::locks::{Costs, Locks};
+use sim::locks::Locks;
 use sim::rack::Handle;
 use sim::system::System;
 use simulated::SimulatedHandle;
@@ -36,17 +36,14 @@ pub(crate) trait Guarded {
     fn warm(&mut self, lock: u64) -> impl Future<Output = ()>;
 }
 
-/// What an access to a region takes that is here, in all systems.
-const ACCESS: Nanos = Costs::PAPER.access;
-/// What is left of it where the coherence protocol's own access is paid already.
-const REST: Nanos = ACCESS.saturating_sub(sim::coherence::Costs::MIND.access);
-
 /// Locks that carry their data.
 pub(crate) struct Carried {
     pub(crate) handle: Handle<Locks>,
     /// The first lock, and from one to the next.
     pub(crate) locks: (GlobalAddr, u64),
     pub(crate) token: u64,
+    /// What an access to a region takes that is here.
+    pub(crate) access: Nanos,
 }
 
 impl Guarded for Carried {
@@ -62,7 +59,7 @@ impl Guarded for Carried {
     }
 
     async fn access(&mut self, _: u64, _: bool) {
-        self.handle.compute(ACCESS);
+        self.handle.compute(self.access);
     }
 
     async fn release(&mut self, _: u64, _: bool) {
@@ -82,6 +79,8 @@ pub(crate) struct OneByOne {
     /// The first region, and from one to the next.
     pub(crate) data: (GlobalAddr, u64),
     pub(crate) token: u64,
+    /// What is left of an access where the coherence protocol's own is paid already.
+    pub(crate) rest: Nanos,
 }
 
 impl Guarded for OneByOne {
@@ -97,7 +96,7 @@ impl Guarded for OneByOne {
     }
 
     async fn access(&mut self, lock: u64, write: bool) {
-        touch(&mut self.handle, self.data.0 + lock * self.data.1, write).await;
+        touch(&mut self.handle, self.rest, self.data.0 + lock * self.data.1, write).await;
     }
 
     async fn release(&mut self, _: u64, _: bool) {
@@ -116,6 +115,8 @@ pub(crate) struct Layered {
     pub(crate) mem: SimulatedHandle<FlowCc>,
     pub(crate) locker: Locker,
     pub(crate) data: (GlobalAddr, u64),
+    /// As of [`OneByOne`].
+    pub(crate) rest: Nanos,
 }
 
 impl Guarded for Layered {
@@ -130,7 +131,7 @@ impl Guarded for Layered {
     }
 
     async fn access(&mut self, lock: u64, write: bool) {
-        touch(self.mem.thread(), self.data.0 + lock * self.data.1, write).await;
+        touch(self.mem.thread(), self.rest, self.data.0 + lock * self.data.1, write).await;
     }
 
     async fn release(&mut self, lock: u64, write: bool) {
@@ -142,8 +143,8 @@ impl Guarded for Layered {
     }
 }
 
-async fn touch<S: System>(handle: &mut Handle<S>, at: GlobalAddr, write: bool) {
+async fn touch<S: System>(handle: &mut Handle<S>, rest: Nanos, at: GlobalAddr, write: bool) {
     let access = if write { Access::Modified } else { Access::Shared };
     handle.touch(at, 8, access, &mut |_| {}).await.expect("the region is allocated");
-    handle.compute(REST);
+    handle.compute(rest);
 }

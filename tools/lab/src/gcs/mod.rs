@@ -10,7 +10,7 @@
 //! | `axis` | locks against one number |
 //! | `method` | the constants of all of them |
 //!
-//! What must always hold: a figure says nothing about a constant. They are the same for all.
+//! What must always hold: figures hold no constants; all share those of `method`.
 
 mod ablations;
 pub mod apart;

@@ -17,7 +17,7 @@ use std::rc::Rc;
 use rackmem::{BlockSize, Discipline, Error, GlobalAddr, Memory, NodeId};
 use sim::system::Random;
 
-use crate::figure::point::Micro;
+use crate::figure::point::{HotSet, Micro};
 
 /// A range of bytes, spread over the homes in pieces of one length.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -107,12 +107,40 @@ pub struct Client {
     load: Micro,
     random: Random,
     last: Option<GlobalAddr>,
+    hot: HotSet,
+    /// Operations so far.
+    done: u64,
 }
+
+/// One place in so many is hot.
+const COLDER: u64 = 64;
+/// Accesses, in percent, that go to hot places.
+const HEAT: u8 = 90;
+/// A client's operations between two moves of the hot places.
+const STAYS: u64 = 500;
 
 impl Client {
     /// This thread of the rack.
     pub fn new(data: Rc<Data>, thread: usize, block: BlockSize, load: Micro, seed: u64) -> Self {
-        Self { data, thread, block, load, random: Random::new(seed), last: None }
+        Self { data, thread, block, load, random: Random::new(seed), last: None, hot: HotSet::None, done: 0 }
+    }
+
+    /// The same, with hot places.
+    #[must_use]
+    pub fn with_hot(self, hot: HotSet) -> Self {
+        Self { hot, ..self }
+    }
+
+    /// The number of a random place.
+    fn random_slot(&mut self, places: u64) -> u64 {
+        let (some, moves) = ((places / COLDER).max(1), self.done / STAYS);
+        self.done += 1;
+        let hot = if self.hot == HotSet::None || !self.percent(HEAT) { HotSet::None } else { self.hot };
+        match hot {
+            HotSet::None => self.random.below(places),
+            HotSet::Still => self.random.below(some),
+            HotSet::Moving => (moves * some + self.random.below(some)) % places,
+        }
     }
 
     /// One operation.
@@ -139,7 +167,8 @@ impl Client {
             }
             None => {
                 let slots = self.data.pool.bytes() / block;
-                let slot = self.data.addr_of(self.thread, self.random.below(slots), self.block);
+                let slot = self.random_slot(slots);
+                let slot = self.data.addr_of(self.thread, slot, self.block);
                 slot + self.random.below(block / 8) * 8
             }
         };
@@ -175,6 +204,21 @@ mod tests {
             piece.home() == addr.home()
                 && (piece.offset()..piece.offset() + region.piece).contains(&addr.offset())
         })
+    }
+
+    #[test]
+    fn most_accesses_go_to_the_hot_places_and_these_move_only_if_they_are_to() {
+        let places = 64 * 10;
+        let share = |hot, window: std::ops::Range<u64>| {
+            let mut client = client(100, 0).with_hot(hot);
+            for _ in 0..STAYS {
+                client.random_slot(places);
+            }
+            (0..STAYS).filter(|_| window.contains(&client.random_slot(places))).count() as u64 * 100 / STAYS
+        };
+        assert!(share(HotSet::None, 0..10) < 5);
+        assert!(share(HotSet::Still, 0..10) > 80 && share(HotSet::Moving, 0..10) < 5);
+        assert!(share(HotSet::Moving, 10..20) > 80);
     }
 
     #[test]

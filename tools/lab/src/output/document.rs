@@ -7,6 +7,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use crate::figure::Report;
+use crate::figure::input::Declared;
 use crate::figure::measured::Measured;
 use crate::figure::point::Point;
 use crate::sizes::Sizes;
@@ -18,30 +19,12 @@ pub struct Document {
     pub seed: u64,
     /// The sizes of the run.
     pub sizes: Sizes,
-    /// What everything takes.
-    pub constants: Vec<Constant>,
+    /// What it was given.
+    pub inputs: Vec<Declared>,
     /// What was made of it.
     pub report: Report,
     /// What was measured.
     pub measured: Vec<(Point, Measured)>,
-}
-
-/// A constant of the model.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Constant {
-    /// What it is.
-    pub what: String,
-    /// How much, with its unit.
-    pub value: String,
-    /// Where that comes from.
-    pub source: String,
-}
-
-impl Constant {
-    /// A constant.
-    pub fn new(what: &str, value: impl ToString, source: &str) -> Self {
-        Self { what: what.to_owned(), value: value.to_string(), source: source.to_owned() }
-    }
 }
 
 impl Document {

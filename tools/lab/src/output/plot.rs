@@ -6,10 +6,23 @@ use kuva::plot::legend::LegendPosition;
 use kuva::prelude::*;
 
 use super::bars::Bars;
-use crate::figure::chart::{Chart, Line};
+use crate::figure::chart::{Chart, Line, Stated};
 
 /// Colours that people with colour-blindness can tell apart (Okabe and Ito), by place.
 const COLOURS: [&str; 6] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
+
+/// Marks, by place: two lines that coincide have two marks at each value.
+const MARKERS: [MarkerShape; 6] = [
+    MarkerShape::Circle,
+    MarkerShape::Square,
+    MarkerShape::Triangle,
+    MarkerShape::Diamond,
+    MarkerShape::TriangleDown,
+    MarkerShape::Plus,
+];
+/// Of what the paper states, by place.
+const STATED: [(&str, MarkerShape); 3] =
+    [("#000000", MarkerShape::Cross), ("#7F7F7F", MarkerShape::Cross), ("#8B4513", MarkerShape::Cross)];
 
 /// So many letters have room under a bar chart.
 const MOST_LETTERS: usize = 60;
@@ -67,11 +80,24 @@ fn of_bars(bars: &Bars) -> (Vec<Plot>, Layout) {
 
 fn plots(chart: &Chart) -> (Vec<Plot>, Layout) {
     if !chart.categories.is_empty() {
-        return of_bars(&Bars::of(chart));
+        let (plots, mut layout) = of_bars(&Bars::of(chart));
+        for it in &chart.stated {
+            for (_, from, to) in &it.ranges {
+                let level = |y: f64| ReferenceLine::horizontal(y).with_label(it.name.as_str());
+                layout = layout.with_reference_line(level(*from));
+                if from != to {
+                    layout = layout.with_reference_line(level(*to));
+                }
+            }
+        }
+        return (plots, layout);
     }
-    let plots: Vec<Plot> =
+    let mut plots: Vec<Plot> =
         chart.lines.iter().enumerate().flat_map(|(place, it)| line(place, it, chart.dots)).collect();
-    let highest = chart.lines.iter().flat_map(|line| line.points.iter().map(|(_, y)| *y)).fold(0.0, f64::max);
+    plots.extend(chart.stated.iter().enumerate().map(|(place, it)| stated(place, it)));
+    let ours = chart.lines.iter().flat_map(|line| line.points.iter().map(|(_, y)| *y));
+    let theirs = chart.stated.iter().flat_map(|it| it.ranges.iter().map(|(_, _, most)| *most));
+    let highest = ours.chain(theirs).fold(0.0, f64::max);
     let xs = chart.abscissae();
     let (left, right) = (xs.first().copied().unwrap_or(0.0), xs.last().copied().unwrap_or(1.0));
     let mut layout = Layout::auto_from_plots(&plots)
@@ -95,7 +121,22 @@ fn plots(chart: &Chart) -> (Vec<Plot>, Layout) {
     (plots, layout)
 }
 
-/// A line, with a dot at each of its values unless there are many.
+/// What the paper states: a cross for a number, a bar from end to end for a range.
+fn stated(place: usize, it: &Stated) -> Plot {
+    let (colour, marker) = STATED[place % STATED.len()];
+    let middle = it.ranges.iter().map(|(x, from, to)| (*x, f64::midpoint(*from, *to)));
+    let half = it.ranges.iter().map(|(_, from, to)| (to - from) / 2.0);
+    ScatterPlot::new()
+        .with_data(middle)
+        .with_y_err(half)
+        .with_color(colour)
+        .with_marker(marker)
+        .with_size(5.0)
+        .with_legend(it.name.as_str())
+        .into()
+}
+
+/// A line, with a mark at each of its values unless there are many. Every other one is dashed.
 fn line(place: usize, line: &Line, dots: bool) -> Vec<Plot> {
     const MANY: usize = 30;
     let colour = COLOURS[place % COLOURS.len()];
@@ -103,6 +144,7 @@ fn line(place: usize, line: &Line, dots: bool) -> Vec<Plot> {
         .with_data(line.points.iter().copied())
         .with_color(colour)
         .with_stroke_width(2.0)
+        .with_line_style(if place.is_multiple_of(2) { LineStyle::Solid } else { LineStyle::Dashed })
         .with_legend(line.name.as_str());
     let mut plots = if dots { Vec::new() } else { vec![Plot::from(drawn)] };
     if dots || line.points.len() <= MANY {
@@ -110,6 +152,7 @@ fn line(place: usize, line: &Line, dots: bool) -> Vec<Plot> {
             ScatterPlot::new()
                 .with_data(line.points.iter().copied())
                 .with_color(colour)
+                .with_marker(MARKERS[place % MARKERS.len()])
                 .with_size(if dots { 2.0 } else { 4.0 })
                 .into(),
         );

@@ -45,7 +45,7 @@ impl Figure for Landing {
             "%",
         );
         let remark = format!(
-            "{all} requests to {} lines; {} % of them to the line of the request before.",
+            "{all} requests to {} lines; {} % of them to the same line as the request before.",
             lines.len(),
             number(near)
         );
@@ -55,10 +55,10 @@ impl Figure for Landing {
             remarks: vec![remark],
             ..report(
                 self,
-                "Six nodes. Requests of other nodes to node 0, taken evenly from all, at most ten thousand; every twentieth of these is \
-                 drawn. An iteration of SCATTER is an atomic on the indexes and one on the values, both in order, and one on a random value: \
-                 the two in order are the lines that rise. The paper draws compare-and-swaps; where requests land is the same with \
-                 fetch-and-adds.",
+                "Six nodes. Every twentieth of an even sample of at most ten thousand remote requests. \
+                 An iteration has an atomic on the indexes and one on the values, both in order (the \
+                 rising lines), and one on a random value. The paper draws compare-and-swaps; \
+                 fetch-and-adds land in the same locations.",
             )
         }
     }

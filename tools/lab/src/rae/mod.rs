@@ -10,7 +10,7 @@
 //! | `own` | throughput against nodes, and merging against heat: ours |
 //! | `method` | the constants of all of them |
 //!
-//! What must always hold: a figure says nothing about a constant, and no number of a library stands in one. They are what was counted.
+//! What must always hold: figures hold no constants; all share those of `method`, and a library's numbers as counted.
 
 mod data;
 mod kernels;

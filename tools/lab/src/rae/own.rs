@@ -55,16 +55,17 @@ impl Figure for Nodes {
         );
         let ahead = |kernel| rate(Subject::Rae, kernel, 64) / rate(Subject::LibraryNear, kernel, 64);
         let claims = vec![
-            Claim::ahead("rand, 64 nodes: RAE over OpenSHMEM, shared memory", ahead(Kernel::Rand)),
-            Claim::ahead("central, 64 nodes: RAE over OpenSHMEM, shared memory", ahead(Kernel::Central)),
+            Claim::ahead("rand, 64 nodes: RAE over OpenSHMEM, shared memory", ahead(Kernel::Rand)).of_ours(),
+            Claim::ahead("central, 64 nodes: RAE over OpenSHMEM, shared memory", ahead(Kernel::Central))
+                .of_ours(),
         ];
         Report {
             charts: vec![chart],
             claims,
             ..report(
                 self,
-                "Not in the paper. rand: random elements of an array over all nodes. central: one word of node 0's. With one node every \
-                 request goes to the node's own engine.",
+                "Not in the paper. rand: random elements over all nodes. central: one word of node 0. \
+                 One node uses its own engine.",
             )
         }
     }
@@ -103,11 +104,11 @@ impl Figure for Merging {
         let times = it(Subject::Rae, 100).mops() / it(Subject::RaeUnmerged, 100).mops();
         Report {
             charts: vec![chart, merged],
-            claims: vec![Claim::mark("one word, 64 nodes: with merging over without", 4.0, times)],
+            claims: vec![Claim::target("one word, 64 nodes: with merging over without", 4.0, times)],
             ..report(
                 self,
-                "Not in the paper. Fetch-and-adds of 64 nodes; what is not to the hot word is to random ones of all nodes. Without merging a miss-status \
-                 register has one subentry, and the next request for the line waits until it is free.",
+                "Not in the paper. Fetch-and-adds to the hot word or to random words. Without merging a \
+                 miss-status register has one subentry, and the next request for its line waits.",
             )
         }
     }

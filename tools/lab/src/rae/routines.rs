@@ -80,9 +80,9 @@ impl Figure for Routines {
             remarks: versions.collect(),
             ..report(
                 self,
-                "Per routine. RAE: the instruction, and the one that sets its extension register. The library: counted by callgrind on \
-                 what Debian has, of x86-64, without the kernel's. Over TCP a call that waits for an answer polls meanwhile: the \
-                 least is what is charged. The paper has Open MPI 4.0.",
+                "RAE: the instruction, and the one that sets its extension register. Library: counted \
+                 by callgrind on Debian's Open MPI, without the kernel's. A call that waits polls; the \
+                 least is charged. The paper has Open MPI 4.0.",
             )
         }
     }

@@ -23,12 +23,14 @@ const ONE: Axis = Axis { values: SIZES, load: |bytes| objects(Use::Lookup, bytes
 const MANY: Axis = Axis { values: SIZES, load: |bytes| objects(Use::Lookup, bytes, 15) };
 const OWN: Axis = Axis { values: SIZES, load: |bytes| objects(Use::Local, bytes, 15) };
 
+const VERSIONS: &str = Subject::LineVersions.name();
+
 /// An access to local memory (section 5.1).
 const ACCESS: f64 = 90.0;
 
 /// Why ours differs, for 15 threads.
-const SHARED: &str = "Ours gains in throughput nearly what it gains in latency: 15 threads at 8 KB use 60 of the 80 GB/s of the R2P2s, so they hardly \
-    wait for each other. The paper's gain less (52 % of latency would be 2.1x), and it does not say at what.";
+const SHARED: &str = "Here 15 threads do not saturate the R2P2s, so throughput gains nearly as much as \
+    latency. The paper's gains less (52 % of latency would be 2.1x).";
 
 fn sizes() -> Vec<String> {
     SIZES.iter().map(|bytes| format!("{bytes} B")).collect()
@@ -69,21 +71,22 @@ impl Figure for Breakdown {
         let at = |bytes| ONE.at(results, Subject::LineVersions, bytes);
         let share = |bytes| 100.0 * at(bytes).cause("check") / latency(at(bytes));
         let claims = vec![
-            Claim::quantity("the check's share, 128 B (calibrated)", 10.0, share(128), "%"),
-            Claim::quantity("the check's share, 8 KB (calibrated)", 50.0, share(8192), "%"),
+            Claim::quantity("the check's share, 128 B", 10.0, share(128), "%").calibrated(),
+            Claim::quantity("the check's share, 8 KB", 50.0, share(8192), "%").calibrated(),
             Claim::range(
-                "a transfer of 64 B over an access to local memory (calibrated)",
+                "a transfer of 64 B over an access to local memory",
                 (3.0, 4.0),
                 transfer(at(64)) / ACCESS,
-            ),
+            )
+            .calibrated(),
         ];
         let chart =
             ("sabres-1", "A look-up with per-line versions, and its check", "bytes", "ns, on average");
         let whole = ONE.chart(results, chart, &BOTH[..1], |_, it| latency(it));
         let part = |name| SIZES.iter().map(move |bytes| (f64::from(*bytes), at(*bytes).cause(name)));
         let chart = ["transfer", "check"].into_iter().fold(whole, |chart, name| chart.line(name, part(name)));
-        let note = "One thread, objects in memory. \"Look-up\" is FaRM and the application before the transfer, \"use\" the \
-            application afterwards; the paper draws both as one.";
+        let note = "One thread, objects in memory. \"Look-up\" is software before the transfer, \"use\" \
+            after it; the paper draws both as one.";
         Report { charts: vec![chart], tables: vec![table(results, &BOTH[..1])], ..report(self, note, claims) }
     }
 }
@@ -107,11 +110,8 @@ impl Figure for Remote {
         let (least, most) = extremes(&MANY.ratios(results, pair, SIZES, Measured::mops));
         let uses = ONE.ratios(results, pair, &[8192], |it| it.cause("use"));
         let claims = vec![
-            Claim::ratio(
-                "latency, 128 B: SABRe over per-line versions (35 % less; calibrated)",
-                0.65,
-                shorter[0],
-            ),
+            Claim::ratio("latency, 128 B: SABRe over per-line versions (35 % less)", 0.65, shorter[0])
+                .calibrated(),
             Claim::ratio("latency, 8 KB: SABRe over per-line versions (52 % less)", 0.48, shorter[1]),
             Claim::range("throughput, all sizes: SABRe over per-line versions, at least", (1.3, 1.6), least)
                 .because(SHARED),
@@ -125,12 +125,21 @@ impl Figure for Remote {
                 ("sabres-9a", "Latency of a remote look-up", "bytes", "ns, on average"),
                 &BOTH,
                 |_, it| latency(it),
-            ),
+            )
+            .stated_ratio("SABRe, of per-line versions, 128 B", VERSIONS, (0.65, 0.65), [128.0])
+            .stated_ratio("SABRe, of per-line versions, 8 KB", VERSIONS, (0.48, 0.48), [8192.0]),
             MANY.chart(results, ("sabres-9b", "Look-ups by 15 threads", "bytes", "Mops"), &BOTH, |_, it| {
                 it.mops()
-            }),
+            })
+            .stated_ratio(
+                "SABRe, of per-line versions",
+                VERSIONS,
+                (1.3, 1.6),
+                SIZES.iter().copied().map(f64::from),
+            ),
         ];
-        let note = "Latency: one thread. Throughput: 15 threads. Objects are in the memory of the other chip, and never in its cache.";
+        let note = "Latency: one thread. Throughput: 15 threads. Objects are in the other chip's \
+            memory, never in its cache.";
         Report { charts, tables: vec![table(results, &BOTH)], ..report(self, note, claims) }
     }
 }
@@ -157,9 +166,20 @@ impl Figure for Local {
         let claims =
             vec![claim("128 B", 1.2, ahead[0]), claim("1 KB", 1.53, ahead[1]), claim("8 KB", 2.1, ahead[2])];
         let title = ("sabres-10", "Local look-ups by 15 threads", "bytes", "Mops");
-        let note = "15 threads on the chip with the objects, which are in memory. The line \"SABRe\" is the layout that SABRes leave as it was: no \
-            transfer is involved, and the object is used where it is.";
-        let charts = vec![OWN.chart(results, title, &BOTH, |_, it| it.mops())];
+        let note = "15 threads on the chip that has the objects in memory. \"SABRe\" is the plain \
+            layout that SABRes allow: objects are used in place.";
+        let chart = OWN.chart(results, title, &BOTH, |_, it| it.mops());
+        let charts = vec![[(128.0, 1.2), (1024.0, 1.53), (8192.0, 2.1)].into_iter().fold(
+            chart,
+            |chart, (bytes, times)| {
+                chart.stated_ratio(
+                    &format!("of per-line versions, {bytes} B"),
+                    VERSIONS,
+                    (times, times),
+                    [bytes],
+                )
+            },
+        )];
         Report { charts, ..report(self, note, claims) }
     }
 }

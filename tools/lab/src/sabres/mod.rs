@@ -8,7 +8,7 @@
 //! | `axis` | ways to read objects against one number |
 //! | `method` | the constants of all of them |
 //!
-//! What must always hold: a figure says nothing about a constant. They are the same for all.
+//! What must always hold: figures hold no constants; all share those of `method`.
 
 mod axis;
 mod conflicts;

@@ -1,7 +1,5 @@
 //! Stores of chains against one number: the axis of a figure.
 
-use sim::chains::Bench;
-
 use crate::figure::chart::Chart;
 use crate::figure::measured::Measured;
 use crate::figure::point::{Chains, Load, Point, Subject};
@@ -11,14 +9,8 @@ use crate::figure::{Results, Table};
 pub(super) const KEYS: u32 = 1024;
 
 /// YCSB-A on 64 threads, zipf 0.75, and state for all keys (section 4.1).
-pub(super) const PAPER: Chains = Chains {
-    threads: 64,
-    writes: 50,
-    zipf: 75,
-    keys: KEYS,
-    held: KEYS,
-    apart: Bench::PAPER.atomic_apart.0 as u16,
-};
+pub(super) const PAPER: Chains =
+    Chains { threads: 64, writes: 50, zipf: 75, keys: KEYS, held: KEYS, apart: 0 };
 
 pub(super) const BOTH: [Subject; 2] = [Subject::Clover, Subject::Steering];
 

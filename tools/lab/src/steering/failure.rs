@@ -7,12 +7,12 @@ use crate::figure::measured::Measured;
 use crate::figure::point::{Chains, Load, Point, Subject};
 use crate::figure::{Figure, Report, Results, Table};
 
-/// Beyond the paper's figures: section 5, and issue 7.
+/// Beyond the paper's figures (section 5).
 pub(super) struct SwitchFailure;
 
 /// Moments of a run, in their order. The names are what is marked on the chart.
 pub(crate) const STOPS: &str = "switch stops";
-/// It forwards packets again, and knows nothing.
+/// It forwards packets again, with empty state.
 pub(crate) const RESTARTS: &str = "switch is up, and empty";
 
 const SUBJECTS: [Subject; 4] =
@@ -76,29 +76,32 @@ impl Figure for SwitchFailure {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
-                "The switch is down for 4 ms, which NICs bridge by sending again, every 1.05 ms. When it is back, appends that it had steered are \
-                 answered \"in doubt\", and their clients wait until nothing can be in flight any more, 9.4 ms, before the metadata server says what \
-                 became of them. Each thread's connection is made known again before its next operation; one to which a READ was in flight that may \
-                 have been sent elsewhere is refused, and begins anew, which takes 0.5 ms. All of that is checked as it happens: no get is stale, no \
-                 append is lost."
+                "The switch is down for 4 ms; NICs resend every 1.05 ms. Then steered appends are \
+                 indeterminate: their clients wait for 9.4 ms, until nothing can be in flight, and ask \
+                 the metadata server. A connection with a READ in flight that may have been redirected \
+                 reconnects, in 0.5 ms. No get is stale, no append is lost."
                     .to_owned(),
             ],
             tables: vec![Table {
                 title: "What a crash costs".to_owned(),
-                columns: ["Mops before", "half of it is back after, ms", "nine tenths, ms", "operations missed, in ms of those before"]
-                    .map(str::to_owned)
-                    .to_vec(),
+                columns: [
+                    "Mops before",
+                    "half of it is back after, ms",
+                    "nine tenths, ms",
+                    "operations missed, in ms of those before",
+                ]
+                .map(str::to_owned)
+                .to_vec(),
                 rows: SUBJECTS.iter().map(row).collect(),
             }],
             remarks: vec![
-                "Telling the switch tails that the metadata server has found does not help here: thousands of writes a millisecond teach it all tails that \
-                 matter at once, and a tail that is old when it arrives makes the next appends fail. What takes time is doubt. (Our reading; it was \
-                 not tested.)"
+                "Telling the switch the metadata server's tails does not help: writes teach it all that \
+                 matter at once, and an old tail makes appends fail. (Our reading, not tested.)"
                     .to_owned(),
             ],
             charts: vec![chart],
             claims: vec![
-                Claim::ratio("throughput returns: after over before", 1.0, later / before),
+                Claim::ratio("throughput returns: after over before", 1.0, later / before).of_ours(),
             ],
         }
     }

@@ -11,7 +11,7 @@
 //! | `axis` | stores of chains against one number |
 //! | `method` | the constants of all of them |
 //!
-//! What must always hold: a figure says nothing about a constant. They are the same for all but `nic`.
+//! What must always hold: figures hold no constants; all share those of `method`, but `nic` and `keys` move one.
 
 mod axis;
 mod clients;

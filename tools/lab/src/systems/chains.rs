@@ -8,6 +8,7 @@ use sim::system::Random;
 use switch::chains::{self, Binding};
 use wire::Nanos;
 
+use crate::figure::input::Inputs;
 use crate::figure::measured::Measured;
 use crate::figure::point::{Chains, Subject};
 use crate::figure::run::{Interrupted, Watch};
@@ -56,7 +57,7 @@ fn steering(subject: Subject, load: &Chains) -> Option<chains::Config> {
     Some(chains::Config { keys: (load.keys as usize).max(config.keys), top: held, ..config })
 }
 
-fn testbed(subject: Subject, load: &Chains, seed: u64) -> Testbed {
+fn testbed(subject: Subject, load: &Chains, bench: Bench, seed: u64) -> Testbed {
     let mut random = Random::new(seed);
     let requests = Ycsb {
         zipf: Zipf::new(load.keys.into(), f64::from(load.zipf) / 100.0),
@@ -64,7 +65,8 @@ fn testbed(subject: Subject, load: &Chains, seed: u64) -> Testbed {
         random: Random::new(random.bits()),
     };
     let steering = steering(subject, load);
-    let bench = Bench { atomic_apart: Nanos(load.apart.into()), ..Bench::PAPER };
+    let apart = if load.apart == 0 { bench.atomic_apart } else { Nanos(load.apart.into()) };
+    let bench = Bench { atomic_apart: apart, ..bench };
     let load = Load { threads: load.threads, keys: load.keys.into(), value: VALUE, steering };
     Testbed::new(bench, load, Box::new(requests), random.bits())
 }
@@ -77,11 +79,11 @@ pub(crate) fn operations(all: u64, threads: u16) -> u64 {
 /// Runs a point.
 pub(super) fn run(
     (subject, load): (Subject, Chains),
-    sizes: &Sizes,
+    (sizes, inputs): (&Sizes, &Inputs),
     seed: u64,
     watch: &dyn Watch,
 ) -> Result<Measured, Interrupted> {
-    let mut testbed = testbed(subject, &load, seed);
+    let mut testbed = testbed(subject, &load, inputs.chains, seed);
     let before = testbed.run(operations(sizes.warm_up / WARM_UP, load.threads));
     if !watch.advance(sizes.warm_up) {
         return Err(Interrupted);
@@ -136,10 +138,11 @@ const LOOK: Nanos = Nanos::from_millis(1);
 /// Runs it while the switch stops, and comes back empty.
 pub(super) fn fail(
     (subject, load): (Subject, Chains),
+    inputs: &Inputs,
     seed: u64,
     watch: &dyn Watch,
 ) -> Result<Measured, Interrupted> {
-    let mut testbed = testbed(subject, &load, seed);
+    let mut testbed = testbed(subject, &load, inputs.chains, seed);
     let before = testbed.run_until(BEFORE);
     testbed.forget();
     let (start, seconds) = (testbed.now(), |span: Nanos| span.0 as f64 / 1e9);

@@ -2,7 +2,7 @@
 
 use node::{Access, Peeks};
 use rackmem::{Directory, GlobalAddr};
-use sim::coherence::{AGENTS, Config, Contents, FlowCc, Placement};
+use sim::coherence::{AGENTS, Config, Contents, Costs, FlowCc, Placement};
 use sim::rack::Setup;
 use simulated::Shape;
 
@@ -21,7 +21,24 @@ pub(super) enum Kind {
 }
 
 /// The machines of a rack like this, with so many bytes of cache and of memory on each node.
-pub(super) fn machines(setup: &Setup, kind: Kind, (cache, memory): (u64, u64), contents: Contents) -> FlowCc {
+pub(super) fn machines(
+    setup: &Setup,
+    costs: Costs,
+    kind: Kind,
+    room: (u64, u64),
+    contents: Contents,
+) -> FlowCc {
+    FlowCc::new(config(setup, costs, kind, room, contents))
+}
+
+/// What these machines are told.
+pub(super) fn config(
+    setup: &Setup,
+    costs: Costs,
+    kind: Kind,
+    (cache, memory): (u64, u64),
+    contents: Contents,
+) -> Config {
     assert!(setup.agents >= AGENTS, "FlowCC has two agents on a node");
     let of_node = Config::new(setup.nodes);
     let directory = if kind == Kind::HomeOnly { Directory::Home } else { Directory::Auto };
@@ -37,9 +54,10 @@ pub(super) fn machines(setup: &Setup, kind: Kind, (cache, memory): (u64, u64), c
         queue: ours,
         persistent: ours,
         peeks,
+        costs,
         ..of_node
     };
-    FlowCc::new(Config { threads: setup.threads, ..config })
+    Config { threads: setup.threads, ..config }
 }
 
 impl Subject for FlowCc {

@@ -33,7 +33,7 @@ pub(super) fn run(
     sizes: &Sizes,
     watch: &dyn Watch,
 ) -> Result<Measured, Interrupted> {
-    let (mut rack, _) = prepare(setup, system, load, sizes);
+    let (mut rack, _) = prepare(setup, system, load.into(), sizes);
     advance(&mut rack, sizes.warm_up, watch)?;
     let entries = rack.with_system(|system| system.switch().occupancy());
     rack.measure_from_here();

@@ -7,19 +7,20 @@ use simulated::Shape;
 use wire::{BlockSize, NodeId};
 
 use super::subject::{Subject, Tally};
-use crate::gam::{Config, Gam};
+use crate::gam::{Config, Costs, Gam};
 use crate::load::past::Resident;
 
 /// The machines of a rack like this, with so many bytes of cache and of memory on each node.
 pub(super) fn machines(
     setup: &Setup,
-    block: Option<BlockSize>,
+    costs: Costs,
+    (block, agents): (Option<BlockSize>, u8),
     (cache, memory): (u64, u64),
     contents: Contents,
 ) -> Gam {
     let defaults = Config::new(setup.nodes);
     let block = block.unwrap_or(defaults.block);
-    Gam::new(Config { threads: setup.threads, block, cache, memory, contents, ..defaults })
+    Gam::new(Config { threads: setup.threads, agents, block, cache, memory, contents, costs, ..defaults })
 }
 
 impl Subject for Gam {

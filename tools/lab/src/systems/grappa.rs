@@ -6,14 +6,20 @@ use simulated::Shape;
 use wire::BlockSize;
 
 use super::subject::{Subject, Tally};
-use crate::grappa::{Config, Grappa};
+use crate::grappa::{Config, Costs, Grappa};
 use crate::load::past::Resident;
 
 /// The machines of a rack like this, with so many bytes of memory on each node.
-pub(super) fn machines(setup: &Setup, block: Option<BlockSize>, memory: u64, contents: Contents) -> Grappa {
+pub(super) fn machines(
+    setup: &Setup,
+    costs: Costs,
+    block: Option<BlockSize>,
+    memory: u64,
+    contents: Contents,
+) -> Grappa {
     let defaults = Config::new(setup.nodes);
     let block = block.unwrap_or(defaults.block);
-    Grappa::new(Config { threads: setup.threads, block, memory, contents, ..defaults })
+    Grappa::new(Config { threads: setup.threads, block, memory, contents, costs, ..defaults })
 }
 
 impl Subject for Grappa {

@@ -14,6 +14,7 @@ use wire::{BlockSize, GlobalAddr, Nanos, NodeId};
 
 use super::micro::{advance, measured};
 use super::subject::Tally;
+use crate::figure::input::Inputs;
 use crate::figure::measured::Measured;
 use crate::figure::point::{Buckets, Contend, Load, Subject};
 use crate::figure::run::{Interrupted, Watch};
@@ -28,7 +29,7 @@ use crate::sizes::Sizes;
 const THREADS: usize = 10;
 /// Bytes of a value, which is what a bucket has.
 const VALUE: u32 = 1024;
-/// What a query of the store takes besides its lock and its value: *the one declared calibration*. 80 threads read 31.2
+/// What a query of the store takes besides its lock and its value: *the declared calibration of GCS*. 80 threads read 31.2
 /// million times in a second (GCS, section 5.1), 2.56 us each; entering, leaving and looking at 1 KB are 1 us of them
 /// ([`sim::locks::Costs`]).
 pub(crate) const QUERY: Nanos = Nanos(1_560);
@@ -76,12 +77,12 @@ pub(crate) const fn buckets(sizes: &Sizes) -> u64 {
 /// Runs a point.
 pub(super) fn run(
     (subject, load): (Subject, Load),
-    sizes: &Sizes,
+    (sizes, inputs): (&Sizes, &Inputs),
     seed: u64,
     watch: &dyn Watch,
 ) -> Result<Measured, Interrupted> {
     let plan = Plan::of(load, sizes);
-    let setup = Setup { threads: plan.threads, seed, ..Setup::new(plan.blades + 1) };
+    let setup = Setup { threads: plan.threads, seed, ..inputs.setup(plan.blades + 1) };
     // It is so slow that fewer are as many seconds.
     let part = if subject == Subject::Layered { 5 } else { 1 };
     let sizes = Sizes {
@@ -89,26 +90,28 @@ pub(super) fn run(
         operations: (sizes.operations / part).max(1),
         ..*sizes
     };
+    // What is left of an access to a region that is here, where the coherence protocol's own access is paid already.
+    let (access, rest) = (inputs.locks.access, inputs.locks.access.saturating_sub(inputs.mind.access));
     match subject {
         Subject::Gcs | Subject::WithoutLocality | Subject::Rackmem => {
-            let mut locks = locks(&plan, plan.len, subject);
+            let mut locks = locks(&plan, inputs, plan.len, subject);
             let at = regions(&mut locks, &plan);
             let rack = Rack::new(setup, locks);
-            let thread = |handle, _| Carried { handle, locks: at, token: 0 };
-            drive(rack, &plan, thread, Tally::of_locks, &sizes, watch)
+            let thread = |handle, _| Carried { handle, locks: at, token: 0, access };
+            drive(rack, (&plan, inputs.query), thread, Tally::of_locks, &sizes, watch)
         }
         Subject::DataApart => {
-            let mut locks = locks(&plan, 0, subject);
+            let mut locks = locks(&plan, inputs, 0, subject);
             let at = regions(&mut locks, &plan);
-            let (memory, shape) = memory(&plan, Contents::Stamps);
+            let (memory, shape) = memory(&plan, inputs, Contents::Stamps);
             let mut rack = Rack::new(setup, Apart { locks, memory });
             let data = data(&mut rack, &plan, shape);
-            let thread = |handle, _| OneByOne { handle, locks: at, data, token: 0 };
+            let thread = |handle, _| OneByOne { handle, locks: at, data, token: 0, rest };
             let tally = |apart: &Apart| Tally::of_locks(&apart.locks);
-            drive(rack, &plan, thread, tally, &sizes, watch)
+            drive(rack, (&plan, inputs.query), thread, tally, &sizes, watch)
         }
         Subject::Layered => {
-            let (memory, shape) = memory(&plan, Contents::Bytes);
+            let (memory, shape) = memory(&plan, inputs, Contents::Bytes);
             let mut rack = Rack::new(setup, memory);
             let data = data(&mut rack, &plan, shape);
             let (count, home) = (plan.locks, plan.home());
@@ -120,18 +123,19 @@ pub(super) fn run(
                 mem: SimulatedHandle::new(handle, shape),
                 locker: layered::Locker::new(locks, number),
                 data,
+                rest,
             };
-            drive(rack, &plan, thread, super::subject::Subject::tally, &sizes, watch)
+            drive(rack, (&plan, inputs.query), thread, super::subject::Subject::tally, &sizes, watch)
         }
         other => panic!("{other:?} has no locks to be measured"),
     }
 }
 
-fn locks(plan: &Plan, len: u32, subject: Subject) -> Locks {
+fn locks(plan: &Plan, inputs: &Inputs, len: u32, subject: Subject) -> Locks {
     let config = Config::new(plan.blades + 1);
     let preference = if subject == Subject::Rackmem { PREFERENCE } else { 0 };
     let keeps = subject != Subject::WithoutLocality;
-    Locks::new(Config { threads: plan.threads, len, preference, keeps, ..config })
+    Locks::new(Config { threads: plan.threads, len, preference, keeps, costs: inputs.locks, ..config })
 }
 
 /// All locks: the first, and from one to the next.
@@ -145,7 +149,7 @@ fn regions(locks: &mut Locks, plan: &Plan) -> (GlobalAddr, u64) {
 
 /// Coherent memory in the place of MIND's: pages of 4 KiB, the directory in the switch, all data on the memory blade. The
 /// cache has room for everything, as the paper's 512 MB have.
-fn memory(plan: &Plan, contents: Contents) -> (FlowCc, Shape) {
+fn memory(plan: &Plan, inputs: &Inputs, contents: Contents) -> (FlowCc, Shape) {
     const UNIT: u64 = 8 << 20;
     let room = (plan.locks * (u64::from(plan.len.max(8)) + layered::BYTES)).next_multiple_of(UNIT) + 2 * UNIT;
     let config = coherence::Config {
@@ -154,8 +158,8 @@ fn memory(plan: &Plan, contents: Contents) -> (FlowCc, Shape) {
         memory: 2 * room,
         contents,
         directory: Directory::Switch,
-        costs: coherence::Costs::MIND,
-        backoff: REFUSED,
+        costs: inputs.mind,
+        backoff: inputs.refused,
         retransmission: Retransmission::Never,
         ..coherence::Config::new(plan.blades + 1)
     };
@@ -177,7 +181,7 @@ fn data<S: System + 'static>(rack: &mut Rack<S>, plan: &Plan, shape: Shape) -> (
 /// Fills caches, lets the threads run, and measures.
 fn drive<S: System + 'static, G: Guarded<On = S> + 'static>(
     mut rack: Rack<S>,
-    plan: &Plan,
+    (plan, between): (&Plan, Nanos),
     thread: impl Fn(Handle<S>, usize) -> G,
     tally: impl Fn(&S) -> Tally,
     sizes: &Sizes,
@@ -205,7 +209,7 @@ fn drive<S: System + 'static, G: Guarded<On = S> + 'static>(
             async move {
                 match load {
                     Load::Contend(load) => contend(guarded, load, of_blade as u64).await,
-                    Load::Buckets(load) => query(guarded, load, locks, seed).await,
+                    Load::Buckets(load) => query(guarded, load, (locks, between), seed).await,
                     _ => {}
                 }
             }
@@ -234,11 +238,11 @@ async fn contend<G: Guarded>(mut guarded: G, load: Contend, lock: u64) {
 }
 
 /// The store's queries: a bucket, its lock, its value.
-async fn query<G: Guarded>(mut guarded: G, load: Buckets, buckets: u64, seed: u64) {
+async fn query<G: Guarded>(mut guarded: G, load: Buckets, (buckets, between): (u64, Nanos), seed: u64) {
     let (mut random, popularity) = (Random::new(seed), Zipf::new(buckets, SKEW));
     loop {
         let since = guarded.thread().now();
-        guarded.thread().compute(QUERY);
+        guarded.thread().compute(between);
         // Popular keys are no neighbours.
         let bucket = popularity.next(&mut random).wrapping_mul(0x9e37_79b9_7f4a_7c15) % buckets;
         let write = random.below(100) >= u64::from(load.gets);

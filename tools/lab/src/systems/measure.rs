@@ -1,17 +1,27 @@
 //! Which rack a point runs on.
 
 use rackmem::BlockSize;
-use sim::coherence::Contents;
+use sim::coherence::{Contents, FlowCc};
 use sim::rack::{Blocks, Setup};
 
 use super::coherence::Kind;
 use super::{chains, coherence, conflict, failure, gam, grappa, locks, micro, objects, programs, store};
+use crate::figure::input::Inputs;
 use crate::figure::measured::Measured;
-use crate::figure::point::{Conflict, Load, Micro, Point, Store, Subject};
+use crate::figure::point::{Conflict, Load, Point, Store, Stressed, Subject};
 use crate::figure::run::{Interrupted, Watch};
 use crate::load::store::SLOT;
 use crate::sizes::Sizes;
 use store::Form;
+
+/// Operations that a point's run takes, counted or not.
+pub fn operations(point: &Point, sizes: &Sizes) -> u64 {
+    let warm_up = match point.load {
+        Load::Stressed(load) if load.cold => micro::cold(sizes),
+        _ => sizes.warm_up,
+    };
+    warm_up + sizes.operations
+}
 
 /// Runs a point.
 ///
@@ -20,39 +30,48 @@ use store::Form;
 ///
 /// # Panics
 /// If there is no such experiment.
-pub fn measure(point: &Point, sizes: &Sizes, seed: u64, watch: &dyn Watch) -> Result<Measured, Interrupted> {
-    let setup = Setup { threads: sizes.threads, seed, ..Setup::new(sizes.nodes) };
+pub fn measure(
+    point: &Point,
+    sizes: &Sizes,
+    inputs: &Inputs,
+    seed: u64,
+    watch: &dyn Watch,
+) -> Result<Measured, Interrupted> {
+    let setup = Setup { threads: sizes.threads, seed, ..inputs.setup(sizes.nodes) };
+    let on = (sizes, inputs);
     match point.load {
-        Load::Micro(load) => on_micro(point.subject, setup, load, sizes, watch),
+        Load::Micro(load) => on_micro(point.subject, setup, load.into(), on, watch),
+        Load::Stressed(load) => on_micro(point.subject, setup, load, on, watch),
         Load::Budget(load) => {
             let setup = Setup { budget: true, blocks: blocks(point.subject), ..setup };
-            on_micro(point.subject, setup, load, sizes, watch)
+            on_micro(point.subject, setup, load.into(), on, watch)
         }
         Load::Conflict(load) => {
             let setup = Setup { nodes: load.nodes.into(), ..setup };
-            on_one_block(point.subject, setup, load, sizes, watch)
+            on_one_block(point.subject, setup, load, on, watch)
         }
         Load::Failure(load) => {
             assert_eq!(point.subject, Subject::Concordia, "only this one depends on the switch");
             let room = (sizes.cache, memory_of_micro(sizes));
-            let machines = coherence::machines(&setup, Kind::Concordia, room, Contents::Stamps);
+            let machines =
+                coherence::machines(&setup, inputs.flowcc, Kind::Concordia, room, Contents::Stamps);
             failure::run(setup, machines, load, sizes, watch)
         }
         Load::Store(load) => {
             let setup = Setup { nodes: load.nodes.into(), ..setup };
-            on_store(point.subject, setup, load, sizes, watch)
+            on_store(point.subject, setup, load, on, watch)
         }
         Load::StoreBudget(load) => {
             let setup = Setup { nodes: load.nodes.into(), budget: true, ..setup };
-            on_store(point.subject, Setup { blocks: blocks(point.subject), ..setup }, load, sizes, watch)
+            on_store(point.subject, Setup { blocks: blocks(point.subject), ..setup }, load, on, watch)
         }
-        Load::Objects(load) => objects::run((point.subject, load), sizes, seed, watch),
-        Load::Chains(load) => chains::run((point.subject, load), sizes, seed, watch),
-        Load::ChainsFailure(load) => chains::fail((point.subject, load), seed, watch),
+        Load::Objects(load) => objects::run((point.subject, load), on, seed, watch),
+        Load::Chains(load) => chains::run((point.subject, load), on, seed, watch),
+        Load::ChainsFailure(load) => chains::fail((point.subject, load), inputs, seed, watch),
         Load::Program(_) | Load::Landing(_) | Load::Far(_) | Load::Data(_) | Load::Requests(_) => {
-            programs::run((point.subject, point.load), sizes, watch)
+            programs::run((point.subject, point.load), on, watch)
         }
-        Load::Contend(_) | Load::Buckets(_) => locks::run((point.subject, point.load), sizes, seed, watch),
+        Load::Contend(_) | Load::Buckets(_) => locks::run((point.subject, point.load), on, seed, watch),
     }
 }
 
@@ -72,23 +91,33 @@ fn no_memory(subject: Subject) -> ! {
 fn on_micro(
     subject: Subject,
     setup: Setup,
-    load: Micro,
-    sizes: &Sizes,
+    load: Stressed,
+    (sizes, inputs): (&Sizes, &Inputs),
     watch: &dyn Watch,
 ) -> Result<Measured, Interrupted> {
     let room = (sizes.cache, memory_of_micro(sizes));
-    let coherence = |kind| coherence::machines(&setup, kind, room, Contents::Stamps);
-    let gam = |block| gam::machines(&setup, block, room, Contents::Stamps);
+    let blocks = sizes.places / BlockSize::DEFAULT.bytes();
+    let coherence = |kind| {
+        let mut machines = coherence::config(&setup, inputs.flowcc, kind, room, Contents::Stamps);
+        if load.fewer > 0 {
+            machines.switch_entries = (blocks / u64::from(load.fewer)) as usize;
+        }
+        FlowCc::new(machines)
+    };
+    let gam = |block| gam::machines(&setup, inputs.gam, block, room, Contents::Stamps);
     match subject {
         Subject::Concordia => micro::run(setup.clone(), coherence(Kind::Concordia), load, sizes, watch),
         Subject::HomeOnly => micro::run(setup.clone(), coherence(Kind::HomeOnly), load, sizes, watch),
         Subject::Rackmem | Subject::PartFirst | Subject::Shipped => {
             micro::run(setup.clone(), coherence(Kind::Rackmem), load, sizes, watch)
         }
-        Subject::Gam => micro::run(setup.clone(), gam(None), load, sizes, watch),
-        Subject::GamLarge => micro::run(setup.clone(), gam(Some(BlockSize::DEFAULT)), load, sizes, watch),
+        Subject::Gam => micro::run(setup.clone(), gam((None, 2)), load, sizes, watch),
+        Subject::GamLarge => {
+            micro::run(setup.clone(), gam((Some(BlockSize::DEFAULT), 2)), load, sizes, watch)
+        }
+        Subject::GamOneThread => micro::run(setup.clone(), gam((None, 1)), load, sizes, watch),
         Subject::Grappa => {
-            let machines = grappa::machines(&setup, None, room.1, Contents::Stamps);
+            let machines = grappa::machines(&setup, inputs.grappa, None, room.1, Contents::Stamps);
             micro::run(setup, machines, load, sizes, watch)
         }
         other => no_memory(other),
@@ -99,22 +128,25 @@ fn on_one_block(
     subject: Subject,
     setup: Setup,
     load: Conflict,
-    sizes: &Sizes,
+    (sizes, inputs): (&Sizes, &Inputs),
     watch: &dyn Watch,
 ) -> Result<Measured, Interrupted> {
     let room = (sizes.store_cache, CHUNK);
-    let coherence = |kind| coherence::machines(&setup, kind, room, Contents::Stamps);
-    let gam = |block| gam::machines(&setup, block, room, Contents::Stamps);
+    let coherence = |kind| coherence::machines(&setup, inputs.flowcc, kind, room, Contents::Stamps);
+    let gam = |block| gam::machines(&setup, inputs.gam, block, room, Contents::Stamps);
     match subject {
         Subject::Concordia => conflict::run(setup.clone(), coherence(Kind::Concordia), load, sizes, watch),
         Subject::HomeOnly => conflict::run(setup.clone(), coherence(Kind::HomeOnly), load, sizes, watch),
         Subject::Rackmem | Subject::PartFirst | Subject::Shipped => {
             conflict::run(setup.clone(), coherence(Kind::Rackmem), load, sizes, watch)
         }
-        Subject::Gam => conflict::run(setup.clone(), gam(None), load, sizes, watch),
-        Subject::GamLarge => conflict::run(setup.clone(), gam(Some(BlockSize::DEFAULT)), load, sizes, watch),
+        Subject::Gam => conflict::run(setup.clone(), gam((None, 2)), load, sizes, watch),
+        Subject::GamLarge => {
+            conflict::run(setup.clone(), gam((Some(BlockSize::DEFAULT), 2)), load, sizes, watch)
+        }
+        Subject::GamOneThread => conflict::run(setup.clone(), gam((None, 1)), load, sizes, watch),
         Subject::Grappa => {
-            let machines = grappa::machines(&setup, None, room.1, Contents::Stamps);
+            let machines = grappa::machines(&setup, inputs.grappa, None, room.1, Contents::Stamps);
             conflict::run(setup, machines, load, sizes, watch)
         }
         other => no_memory(other),
@@ -125,13 +157,13 @@ fn on_store(
     subject: Subject,
     setup: Setup,
     load: Store,
-    sizes: &Sizes,
+    (sizes, inputs): (&Sizes, &Inputs),
     watch: &dyn Watch,
 ) -> Result<Measured, Interrupted> {
     let memory = memory_of_store(sizes, setup.nodes as u64);
     let room = (sizes.store_cache, memory);
-    let coherence = |kind| coherence::machines(&setup, kind, room, Contents::Bytes);
-    let gam = |block| gam::machines(&setup, block, room, Contents::Bytes);
+    let coherence = |kind| coherence::machines(&setup, inputs.flowcc, kind, room, Contents::Bytes);
+    let gam = |block| gam::machines(&setup, inputs.gam, block, room, Contents::Bytes);
     let hashed = (load, Form::Hashed);
     match subject {
         Subject::Concordia => store::run(setup.clone(), coherence(Kind::Concordia), hashed, sizes, watch),
@@ -139,11 +171,14 @@ fn on_store(
         Subject::Rackmem | Subject::PartFirst | Subject::Shipped => {
             store::run(setup.clone(), coherence(Kind::Rackmem), hashed, sizes, watch)
         }
-        Subject::Gam => store::run(setup.clone(), gam(None), hashed, sizes, watch),
-        Subject::GamLarge => store::run(setup.clone(), gam(Some(BlockSize::DEFAULT)), hashed, sizes, watch),
+        Subject::Gam => store::run(setup.clone(), gam((None, 2)), hashed, sizes, watch),
+        Subject::GamLarge => {
+            store::run(setup.clone(), gam((Some(BlockSize::DEFAULT), 2)), hashed, sizes, watch)
+        }
+        Subject::GamOneThread => store::run(setup.clone(), gam((None, 1)), hashed, sizes, watch),
         Subject::Grappa => {
             let block = BlockSize::new(SLOT).expect("a slot is a block");
-            let machines = grappa::machines(&setup, Some(block), memory, Contents::Bytes);
+            let machines = grappa::machines(&setup, inputs.grappa, Some(block), memory, Contents::Bytes);
             store::run(setup, machines, (load, Form::Slots), sizes, watch)
         }
         other => no_memory(other),

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use rackmem::Memory;
+use rackmem::{BlockSize, Memory};
 use sim::rack::{Budget, Ended, Rack, Report, Setup, Until};
 use sim::system::{Random, System, ThreadId};
 use simulated::{Shape, SimulatedHandle};
@@ -10,7 +10,7 @@ use simulated::{Shape, SimulatedHandle};
 use super::subject::{Subject, Tally};
 use crate::concordia::budget::{ACCESS, ALL, BUSY, HANDLING, QUEUES, TRANSFER, WAITING, WAY};
 use crate::figure::measured::Measured;
-use crate::figure::point::Micro;
+use crate::figure::point::Stressed;
 use crate::figure::run::{Interrupted, Watch};
 use crate::load::micro::{Client, Data};
 use crate::load::past;
@@ -23,9 +23,10 @@ const STEP: u64 = 20_000;
 pub(super) fn prepare<S: Subject>(
     setup: Setup,
     system: S,
-    load: Micro,
+    stressed: Stressed,
     sizes: &Sizes,
 ) -> (Rack<S>, Rc<Data>) {
+    let load = stressed.load;
     let (shape, room, threads) = (system.shape(), system.room(), setup.nodes * setup.threads);
     let (block, nodes) = (shape.block_size, setup.nodes);
     let mut seeds = Random::new(setup.seed);
@@ -37,6 +38,9 @@ pub(super) fn prepare<S: Subject>(
         data.expect("the rack has memory for the working set")
     });
     rack.with_system_mut(|system| {
+        if stressed.cold {
+            return;
+        }
         if room > 0 {
             system.hold(past::residents(&data, nodes, load, block, room, seeds.bits()));
         }
@@ -47,7 +51,7 @@ pub(super) fn prepare<S: Subject>(
         }
     });
     let data = Rc::new(data);
-    spawn(&mut rack, &data, load, shape, &mut seeds);
+    spawn(&mut rack, &data, stressed, shape, &mut seeds);
     (rack, data)
 }
 
@@ -55,7 +59,7 @@ pub(super) fn prepare<S: Subject>(
 pub(super) fn spawn<S: Subject>(
     rack: &mut Rack<S>,
     data: &Rc<Data>,
-    load: Micro,
+    Stressed { load, hot, .. }: Stressed,
     shape: Shape,
     seeds: &mut Random,
 ) {
@@ -65,7 +69,7 @@ pub(super) fn spawn<S: Subject>(
         let id = ThreadId(u16::try_from(thread).expect("fewer than 2^16 threads"));
         rack.spawn(id, move |handle| async move {
             let mut mem = SimulatedHandle::new(handle, shape);
-            let mut client = Client::new(data, thread, shape.block_size, load, seed);
+            let mut client = Client::new(data, thread, shape.block_size, load, seed).with_hot(hot);
             loop {
                 let since = mem.now();
                 client.step(&mut mem).await.expect("the working set is allocated");
@@ -75,16 +79,22 @@ pub(super) fn spawn<S: Subject>(
     }
 }
 
+/// Operations that fill caches and directories from nothing: two for each place.
+pub(super) fn cold(sizes: &Sizes) -> u64 {
+    2 * sizes.all_threads() as u64 * (sizes.places / BlockSize::DEFAULT.bytes())
+}
+
 /// Runs the benchmark.
 pub(super) fn run<S: Subject>(
     setup: Setup,
     system: S,
-    load: Micro,
+    load: Stressed,
     sizes: &Sizes,
     watch: &dyn Watch,
 ) -> Result<Measured, Interrupted> {
     let (mut rack, _) = prepare(setup, system, load, sizes);
-    measure(&mut rack, sizes, watch)
+    let warm_up = if load.cold { cold(sizes) } else { sizes.warm_up };
+    measure(&mut rack, &Sizes { warm_up, ..*sizes }, watch)
 }
 
 /// Warms up, then measures.

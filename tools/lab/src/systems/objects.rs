@@ -2,8 +2,9 @@
 //!
 //! What must always hold: no method that checks hands out a torn object; a run in which one does has no numbers.
 
-use sim::objects::{Chip, Choice, Load, Method, Report, Software, Testbed, Where, Work};
+use sim::objects::{Choice, Load, Method, Report, Testbed, Where, Work};
 
+use crate::figure::input::Inputs;
 use crate::figure::measured::Measured;
 use crate::figure::point::{Objects, Subject, Use};
 use crate::figure::run::{Interrupted, Watch};
@@ -37,7 +38,7 @@ pub(crate) fn operations(all: u64, bytes: u32, method: Method) -> u64 {
 /// Runs a point.
 pub(super) fn run(
     (subject, objects): (Subject, Objects),
-    sizes: &Sizes,
+    (sizes, inputs): (&Sizes, &Inputs),
     seed: u64,
     watch: &dyn Watch,
 ) -> Result<Measured, Interrupted> {
@@ -54,7 +55,7 @@ pub(super) fn run(
         Use::Lookup | Use::Local => Work::Lookup,
     };
     let load = Load { method, work, location, bytes, objects: count, choice, readers, outstanding, writers };
-    let mut testbed = Testbed::new(Chip::PAPER, Software::PAPER, load, seed);
+    let mut testbed = Testbed::new(inputs.chip, inputs.software, load, seed);
     testbed.run(operations(sizes.warm_up, bytes, method));
     if !watch.advance(sizes.warm_up) {
         return Err(Interrupted);

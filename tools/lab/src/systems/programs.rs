@@ -9,6 +9,7 @@ use riscv::prebuilt;
 use riscv::program::Program as Elf;
 use riscv::timing::Chip;
 
+use crate::figure::input::Inputs;
 use crate::figure::measured::Measured;
 use crate::figure::point::{Data, Kernel, Load, Program, Subject};
 use crate::figure::run::{Interrupted, Watch};
@@ -27,9 +28,6 @@ const LINES: u64 = 1024;
 const NODES: u8 = 6;
 /// Requests that Figure 9 draws.
 pub(crate) const LANDED: usize = 10_000;
-/// A machine whose network is slow: packets take so much longer at each end that an access takes as long as it would have to for a library's
-/// instructions to weigh what they weigh in the paper (the remark under Figure 7).
-pub(crate) const FAR: Chip = Chip { packetizer: Chip::PAPER.packetizer + 360, ..Chip::PAPER };
 /// Edges of a vertex: half of GAP's 16, so that the longest list of neighbours is one that the library's `getmem` was counted with.
 pub(crate) const DEGREE: u64 = 8;
 
@@ -178,7 +176,7 @@ impl Observer for Onlooker {
 /// Runs a point.
 pub(super) fn run(
     (subject, load): (Subject, Load),
-    sizes: &Sizes,
+    (sizes, inputs): (&Sizes, &Inputs),
     watch: &dyn Watch,
 ) -> Result<Measured, Interrupted> {
     let (Program { nodes, .. }, _) = program(load);
@@ -188,8 +186,11 @@ pub(super) fn run(
         memory: MEMORY,
         schedule: match load {
             Load::Requests(_) => Schedule::Turns,
-            Load::Far(_) => Schedule::Timed(FAR),
-            _ => Schedule::Timed(Chip::PAPER),
+            // A machine whose network is slow.
+            Load::Far(_) => {
+                Schedule::Timed(Chip { packetizer: inputs.riscv.packetizer + inputs.far, ..inputs.riscv })
+            }
+            _ => Schedule::Timed(inputs.riscv),
         },
         engine: EngineConfig { subentries, ..EngineConfig::PAPER },
         ..Config::nodes(nodes.into())
@@ -211,7 +212,7 @@ pub(super) fn run(
     let is_landing = matches!(load, Load::Landing(_));
     let landed = core::mem::take(&mut onlooker.landed);
     let places = if is_landing { thinned(landed, machine.layout()) } else { Vec::new() };
-    Ok(measured(&total, &onlooker, places))
+    Ok(measured(&total, &onlooker, places, inputs.riscv.cycles_per_microsecond))
 }
 
 /// So many requests as are drawn, evenly from all, in the order of their times: where they are from the beginning of the heap.
@@ -223,7 +224,7 @@ fn thinned(mut landed: Vec<(u64, u64)>, layout: &riscv::machine::Layout) -> Vec<
     (0..).zip(taken.map(|offset| offset.saturating_sub(heap))).collect()
 }
 
-fn measured(total: &NodeStats, onlooker: &Onlooker, places: Vec<(u64, u64)>) -> Measured {
+fn measured(total: &NodeStats, onlooker: &Onlooker, places: Vec<(u64, u64)>, clock: u64) -> Measured {
     let counted = [
         ("instructions", total.instructions),
         ("charged", total.charged),
@@ -244,7 +245,7 @@ fn measured(total: &NodeStats, onlooker: &Onlooker, places: Vec<(u64, u64)>) -> 
     ];
     Measured {
         operations: total.remote_atomics,
-        seconds: total.cycles as f64 / (Chip::PAPER.cycles_per_microsecond as f64 * 1e6),
+        seconds: total.cycles as f64 / (clock as f64 * 1e6),
         events: total.instructions,
         counted: counted.map(|(name, count)| (name.to_owned(), count)).into(),
         places,

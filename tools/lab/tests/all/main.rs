@@ -1,5 +1,6 @@
 //! All tests of this crate, in one program.
 
+mod claims;
 mod driver;
 mod explain_pictures;
 mod figures;

@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lab::figure::sensitivity::Sensitivity;
 use lab::figure::{Figure, Results};
 use lab::output::{Document, csv, page};
+use lab::papers::paper_of;
 
 /// Pages, and what is on them.
 const PAGES: [(&str, &[&dyn Figure]); 5] = [
@@ -24,12 +26,36 @@ fn documents(figures: &[&dyn Figure]) -> Vec<Document> {
     figures.iter().map(|figure| Document::from_json(&read(figure.name())).unwrap()).collect()
 }
 
+/// What was found about a paper's inputs.
+fn sensitivity(figures: &[&dyn Figure]) -> Option<Sensitivity> {
+    let paper = paper_of(figures[0].name()).name;
+    let text = fs::read_to_string(docs().join("figures").join(format!("{paper}-sensitivity.json"))).ok()?;
+    Some(serde_json::from_str(&text).unwrap())
+}
+
+#[test]
+fn what_moves_claims_was_found_for_the_inputs_and_claims_that_there_are() {
+    for (_, figures) in PAGES {
+        let found =
+            sensitivity(figures).expect("write it with rackmem-lab figure --scale small --perturb 20");
+        let movable = paper_of(figures[0].name()).all_inputs().filter(|input| input.scale.is_some());
+        assert_eq!(found.inputs, movable.map(|input| input.name).collect::<Vec<_>>(), "{}", found.paper);
+        let documents = documents(figures);
+        for moved in &found.moved {
+            let of =
+                documents.iter().find(|document| document.report.figure == moved.figure).expect("a figure");
+            let known = of.report.claims.iter().any(|claim| claim.what == moved.claim);
+            assert!(known, "{}: no claim \"{}\"", moved.figure, moved.claim);
+        }
+    }
+}
+
 #[test]
 fn each_page_is_that_of_the_data() {
     for (name, figures) in PAGES {
         let committed = fs::read_to_string(docs().join(format!("{name}.md"))).unwrap();
         assert!(
-            committed == page::page(&documents(figures), "figures"),
+            committed == page::page(&documents(figures), sensitivity(figures).as_ref(), "figures"),
             "docs/{name}.md differs from docs/figures: see its head for the command that writes both"
         );
     }

@@ -49,6 +49,11 @@ impl Bandwidth {
         Self { femtoseconds_per_byte: (8_000_000_000 + per_second / 2) / per_second }
     }
 
+    /// Megabits in a second, rounded.
+    pub const fn to_megabits(self) -> u64 {
+        (8_000_000_000 + self.femtoseconds_per_byte / 2) / self.femtoseconds_per_byte
+    }
+
     /// How long these bytes take to pass.
     pub const fn span(self, bytes: u64) -> Nanos {
         self.picos(bytes).round_up()
@@ -75,6 +80,11 @@ impl MessageRate {
     pub const fn millions(per_second: u64) -> Self {
         assert!(0 < per_second && per_second <= 1_000_000, "no rate, or none that can be counted");
         Self { picoseconds_per_message: 1_000_000u64.div_ceil(per_second) }
+    }
+
+    /// Millions of messages in a second, rounded.
+    pub const fn to_millions(self) -> u64 {
+        (1_000_000 + self.picoseconds_per_message / 2) / self.picoseconds_per_message
     }
 
     pub(crate) const fn picos(self) -> Picos {

@@ -74,6 +74,11 @@ impl SimMessage {
             Body::Again(again, _) => &again.packet,
         }
     }
+
+    /// Whether it is between two passes through the switch.
+    pub const fn is_between_passes(&self) -> bool {
+        matches!(self.body, Body::Again(..))
+    }
 }
 
 /// All machines of a rack.

@@ -5,6 +5,7 @@ mod found;
 mod log;
 mod names;
 mod rig;
+mod start;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;

@@ -2,6 +2,10 @@
 //!
 //! Taking it is a coherence event on an entry of its own that is not unlocked until the application releases
 //! the lock, so a lock occupies a requester slot while it is held.
+//!
+//! The entry is a tag beside the block's ([`BlockTag::lock_entry`]), never the block's own: otherwise the holder's own miss
+//! on that block would fail for as long as it holds the lock. At most half of a node's slots may be held, because a
+//! holder needs others for its misses.
 
 use wire::{BlockTag, PacketKind, Rules, SlotId, Status};
 

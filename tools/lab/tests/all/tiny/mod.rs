@@ -1,5 +1,6 @@
 //! Figures at a tiny scale: what must hold of the figures of every paper.
 
+use lab::figure::input::Inputs;
 use lab::figure::point::Point;
 use lab::figure::run::{Unwatched, measure_all};
 use lab::figure::{Figure, Report, Results, points_of};
@@ -7,7 +8,10 @@ use lab::sizes::Sizes;
 use lab::systems::measure::measure;
 
 pub(crate) fn run(sizes: &Sizes, points: &[Point], threads: usize, seed: u64) -> Results {
-    measure_all(points, threads, seed, |point, seed| measure(point, sizes, seed, &Unwatched)).unwrap()
+    measure_all(points, threads, seed, |point, seed| {
+        measure(point, sizes, &Inputs::declared(), seed, &Unwatched)
+    })
+    .unwrap()
 }
 
 /// A run is the same again, on one thread and on two; and another one from another seed, where something is left to chance.

@@ -1,0 +1,94 @@
+//! The first page of the documentation: its program, in processes of their own, on a rack of `rackmem up`.
+//!
+//! The test starts its own executable again, to run the same test; told by the environment, it is the program there.
+
+use std::io::{BufRead as _, BufReader, Lines};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::{env, thread};
+
+use super::rig::Home;
+
+#[path = "../../../../rackmem/examples/start.rs"]
+#[allow(dead_code, unreachable_pub, reason = "a program, with a main function")]
+mod program;
+
+/// Set in the program: the rack file, the node, and perhaps an address.
+const ARGUMENTS: &str = "RACKMEM_TEST_START";
+const NAME: &str = "daemons::start::three_processes_share_the_counter_of_the_first_page";
+
+/// The program in a process, killed at the latest when the test ends.
+struct Program {
+    process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Program {
+    fn start(file: &Path, node: u16, address: Option<u64>) -> Self {
+        let address = address.map_or(String::new(), |address| address.to_string());
+        let mut process = Command::new(env::current_exe().unwrap())
+            .args(["--exact", NAME, "--nocapture"])
+            .env(ARGUMENTS, format!("{}\n{node}\n{address}", file.display()))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        Self { process, lines }
+    }
+
+    /// The number behind this, in the next line that has it; None if the program has ended.
+    fn next(&mut self, before: &str) -> Option<u64> {
+        self.lines.find_map(|line| line.unwrap().split_once(before)?.1.parse().ok())
+    }
+
+    fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn three_processes_share_the_counter_of_the_first_page() {
+    if let Ok(arguments) = env::var(ARGUMENTS) {
+        let [file, node, address] = arguments.split('\n').collect::<Vec<_>>().try_into().unwrap();
+        program::count(Path::new(file), node.parse().unwrap(), address.parse().ok()).unwrap();
+        return;
+    }
+    let home = Home::new("start");
+    let _up = home.up(&["--nodes", "5", "--seats", "3"]);
+    let file = home.rack_file();
+    let mut first = Program::start(&file, 2, None);
+    let address = first.next(" counts at ").expect("it has joined");
+    let mut all = [first, Program::start(&file, 3, Some(address)), Program::start(&file, 4, Some(address))];
+    // Four numbers of each.
+    let counted = |(node, program): (usize, &mut Program)| -> Vec<u64> {
+        let name = format!("node {}: ", node + 2);
+        (0..4).map(|_| program.next(&name).expect("it counts")).collect()
+    };
+    let mut numbers: Vec<u64> = thread::scope(|scope| {
+        let threads: Vec<_> =
+            all.iter_mut().enumerate().map(|each| scope.spawn(move || counted(each))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    numbers.sort_unstable();
+    assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "a number was given twice: {numbers:?}");
+    let last = *numbers.last().unwrap();
+    assert!((12..60).contains(&last), "{numbers:?}");
+    // Whoever had the last value is among them.
+    all.iter_mut().for_each(Program::kill);
+    let mut late = Program::start(&file, 3, Some(address));
+    assert_eq!(late.next(" counts at "), Some(address));
+    assert_eq!(late.next("node 3: "), None, "the value is lost");
+    assert!(!late.process.wait().unwrap().success());
+    // The rack goes on.
+    let mut anew = Program::start(&file, 4, None);
+    assert_eq!(anew.next("node 4: "), Some(1));
+}
