@@ -64,7 +64,7 @@ impl HomeAgent {
         Ok((range, range.bytes(cx.config.block)))
     }
 
-    /// Blocks come to incarnation with a discipline, or end theirs. At birth they are zeroed. From their end on, misses
+    /// Blocks become live with a discipline, or end theirs. At birth they are zeroed. From their end on, misses
     /// on them are refused; the allocator then purges the copies that are left.
     fn mark<S: Store, R: Rules>(
         &mut self,
