@@ -29,7 +29,7 @@
 //! - An incarnation of a node is named by its *session*, a random number. The *incarnation* that it gets is the number of the
 //!   epoch in which it begins: so incarnations grow also where nobody is left who knows the last one.
 //! - A process that calls is let in only after it has sent back a *ticket* that the coordinator has just made. So no
-//!   BEAT of the past, late or doubled, brings anybody to incarnation.
+//!   BEAT of the past, late or doubled, brings anybody back.
 //! - A member that missed an epoch gets what the switch knew at the end of the one that it is in itself: in between,
 //!   nobody can have touched its blocks.
 //! - A coordinator that starts asks whoever has been in an epoch for its last view (KNOW), and goes on from the latest:

@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use switch::coherence::{Config, Effect, Resubmit, Switch};
-use wire::{BlockTag, Copyset, GlobalStatus, Kind, NodeId, Packet, RequesterId, Seq, SlotId, Status};
+use wire::{BlockTag, Copyset, GlobalStatus, NodeId, Packet, PacketKind, RequesterId, Seq, SlotId, Status};
 
 const NODES: usize = 8;
 const BLOCK: u64 = 4096;
@@ -68,7 +68,7 @@ impl Rack {
             let add = Packet {
                 global_status: GlobalStatus::Shared,
                 copyset: Copyset::only(NodeId(1)),
-                ..Packet::request(Kind::AddToSwitch, tag, home, seq)
+                ..Packet::request(PacketKind::AddToSwitch, tag, home, seq)
             };
             self.send(&add);
             self.send(&unlock(&add, GlobalStatus::Shared, Copyset::only(NodeId(1))));
@@ -79,7 +79,7 @@ impl Rack {
     fn event(&mut self, block: u64, slot: u16) {
         let requester = RequesterId { node: NodeId(0), slot: SlotId(slot) };
         let seq = self.number(requester);
-        let request = Packet::request(Kind::ReadMiss, tag(block), requester, seq);
+        let request = Packet::request(PacketKind::ReadMiss, tag(block), requester, seq);
         self.send(&request);
         self.send(&unlock(&request, GlobalStatus::Shared, Copyset::only(NodeId(1))));
     }
@@ -87,7 +87,7 @@ impl Rack {
 
 fn unlock(request: &Packet, global_status: GlobalStatus, copyset: Copyset) -> Packet {
     Packet {
-        kind: Kind::Unlock,
+        kind: PacketKind::Unlock,
         status: Status::Granted,
         in_switch: true,
         global_status,
@@ -134,7 +134,7 @@ fn main() {
         // Requests alone, all of one event: the switch forgets none of the locks that they take.
         let requester = RequesterId { node: NodeId(0), slot: SlotId(40) };
         let seq = rack.number(requester);
-        let probe = Packet::request(Kind::EvictModified, tag(0), requester, seq);
+        let probe = Packet::request(PacketKind::EvictModified, tag(0), requester, seq);
         let request = fastest(|i| rack.send(black_box(&Packet { tag: tag(block(i)), ..probe })));
         println!("  request, one pass                             {request:7.1} ns");
         println!("  READ-MISS and its UNLOCK, three passes        {event:7.1} ns");

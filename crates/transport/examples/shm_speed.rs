@@ -21,7 +21,7 @@ mod speed {
 
     use transport::shm::{Config, ShmTransport};
     use transport::{Body, Contents, Outgoing, PlaceId, Terms, Transport};
-    use wire::{BlockTag, Kind, Nanos, NodeId, Packet, RequesterId, Seq, SlotId};
+    use wire::{BlockTag, Nanos, NodeId, Packet, PacketKind, RequesterId, Seq, SlotId};
 
     const US: PlaceId = PlaceId::node(NodeId(0));
     const THEM: PlaceId = PlaceId::node(NodeId(1));
@@ -100,7 +100,8 @@ mod speed {
 
     fn packet(number: u64, payload: usize) -> Packet {
         let requester = RequesterId { node: NodeId(0), slot: SlotId(0) };
-        let mut packet = Packet::request(Kind::ReadMiss, BlockTag::from_bits(0), requester, Seq(number));
+        let mut packet =
+            Packet::request(PacketKind::ReadMiss, BlockTag::from_bits(0), requester, Seq(number));
         packet.payload = payload as u32;
         packet
     }

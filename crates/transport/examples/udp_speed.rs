@@ -22,7 +22,7 @@ mod speed {
 
     use transport::udp::{Config, Key, Naming, UdpTransport};
     use transport::{Body, Contents, Outgoing, PlaceId, Terms, Transport};
-    use wire::coherence::Kind;
+    use wire::coherence::PacketKind;
     use wire::{BlockTag, NodeId, Packet, RequesterId, Seq, SlotId};
 
     const A: PlaceId = PlaceId::node(NodeId(0));
@@ -86,7 +86,7 @@ mod speed {
 
     fn packet(words: usize) -> Packet {
         let requester = RequesterId { node: NodeId(0), slot: SlotId(0) };
-        let mut packet = Packet::request(Kind::ReadMiss, BlockTag::from_bits(0), requester, Seq(1));
+        let mut packet = Packet::request(PacketKind::ReadMiss, BlockTag::from_bits(0), requester, Seq(1));
         packet.payload = words as u32 * 8;
         packet
     }

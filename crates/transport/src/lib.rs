@@ -46,7 +46,7 @@ pub use terms::{Difference, MOST_TERMS, Terms, WIRE_VERSION};
 
 use std::sync::Arc;
 
-use wire::{Endpoint, Kind, LockKind, LockPacket, Nanos, Packet, roce};
+use wire::{Endpoint, LockKind, LockPacket, Nanos, Packet, PacketKind, roce};
 
 /// The longest control message, in bytes.
 pub const MOST_CONTROL: usize = 32 << 10;
@@ -75,8 +75,8 @@ impl Body<'_> {
     pub const fn is_urgent(&self) -> bool {
         match self {
             Body::Packet(packet, _) => match packet.kind {
-                Kind::UnlockAck => false,
-                Kind::Unlock => !matches!(packet.to, Endpoint::Switch),
+                PacketKind::UnlockAck => false,
+                PacketKind::Unlock => !matches!(packet.to, Endpoint::Switch),
                 _ => true,
             },
             // Whoever moved a lock keeps the data until this comes, and has nothing else to do about it.
@@ -90,7 +90,7 @@ impl Body<'_> {
     pub const fn can_wait(&self) -> bool {
         match self {
             Body::Packet(packet, _) => {
-                matches!((packet.kind, packet.to), (Kind::Unlock, Endpoint::Switch))
+                matches!((packet.kind, packet.to), (PacketKind::Unlock, Endpoint::Switch))
             }
             Body::Lock(..) | Body::OneSided(..) | Body::Control(_) => false,
         }

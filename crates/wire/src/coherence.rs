@@ -7,11 +7,11 @@ crate::listed! {
     /// What a packet is about.
     ///
     /// The first ten, and the last, are *requests*. Each of the ten opens a coherence event, takes the entry's
-    /// reader-writer lock where the entry is kept, and ends with an [`Kind::Unlock`] that is acknowledged, whether it was
-    /// granted or refused. [`Kind::Peek`] takes no lock, changes no entry, and so has no unlock.
+    /// reader-writer lock where the entry is kept, and ends with an [`PacketKind::Unlock`] that is acknowledged, whether it was
+    /// granted or refused. [`PacketKind::Peek`] takes no lock, changes no entry, and so has no unlock.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
     #[repr(u8)]
-    pub enum Kind {
+    pub enum PacketKind {
         /// Fetch a block to read it. The only data request under a read lock.
         ReadMiss = 1,
         /// Fetch a block to write it, and invalidate all other copies.
@@ -88,7 +88,7 @@ crate::listed! {
     }
 }
 
-impl Kind {
+impl PacketKind {
     /// The kinds by their wire form: every message is read with it.
     const BY_WIRE: [Option<Self>; 64] = {
         let mut by_wire = [None; 64];

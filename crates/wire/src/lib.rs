@@ -38,7 +38,7 @@ pub mod rules;
 pub mod time;
 
 pub use addr::{BlockSize, BlockTag, Discipline, GlobalAddr};
-pub use coherence::{GlobalStatus, Kind, Refusal, Status};
+pub use coherence::{GlobalStatus, PacketKind, Refusal, Status};
 pub use copyset::Copyset;
 pub use ids::{Endpoint, Incarnation, NodeId, RequesterId, Seq, SlotId, SwitchEpoch};
 pub use locks::{LockEnd, LockKind, LockPacket, Mode, Term, WaitList};

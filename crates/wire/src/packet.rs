@@ -8,8 +8,8 @@
 //! | --- | --- | --- |
 //! | 0..2 | magic | `RM` |
 //! | 2 | version | 1 |
-//! | 3 | kind | [`Kind`] |
-//! | 4 | event | [`Kind`] of the request that the event began with |
+//! | 3 | kind | [`PacketKind`] |
+//! | 4 | event | [`PacketKind`] of the request that the event began with |
 //! | 5 | status | 0 granted, else [`crate::Refusal`] |
 //! | 6 | flags | 1 data provider, 2 in switch, 4 repeated; others must be 0 |
 //! | 7 | global status | [`GlobalStatus`] |
@@ -29,7 +29,7 @@
 use core::fmt;
 
 use crate::addr::{BlockTag, Discipline};
-use crate::coherence::{GlobalStatus, Kind, Status};
+use crate::coherence::{GlobalStatus, PacketKind, Status};
 use crate::copyset::Copyset;
 use crate::ids::{Endpoint, Incarnation, NodeId, RequesterId, Seq, SlotId, SwitchEpoch};
 
@@ -48,9 +48,9 @@ const FLAG_REPEATED: u8 = 4;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Packet {
     /// What it says.
-    pub kind: Kind,
+    pub kind: PacketKind,
     /// The request that the event began with; for a request, its own kind.
-    pub event: Kind,
+    pub event: PacketKind,
     /// Granted or refused, in answers and in unlocks.
     pub status: Status,
     /// The receiver is to send the block (filled in by whoever forwards a request). From a requester, where conflicting
@@ -90,7 +90,7 @@ pub struct Packet {
 
 impl Packet {
     /// A request as its requester sends it. The fields that the forwarder fills in are blank.
-    pub const fn request(kind: Kind, tag: BlockTag, requester: RequesterId, seq: Seq) -> Self {
+    pub const fn request(kind: PacketKind, tag: BlockTag, requester: RequesterId, seq: Seq) -> Self {
         Self {
             kind,
             event: kind,
@@ -115,7 +115,7 @@ impl Packet {
 
     /// The same event's next packet: another kind, from here to there, without payload.
     #[must_use]
-    pub const fn reply(self, kind: Kind, from: Endpoint, to: Endpoint) -> Self {
+    pub const fn reply(self, kind: PacketKind, from: Endpoint, to: Endpoint) -> Self {
         Self { kind, from, to, payload: 0, ..self }
     }
 
@@ -185,8 +185,8 @@ impl Packet {
         if header[2] != VERSION {
             return Err(bad(Field::Version, u64::from(header[2])));
         }
-        let kind = Kind::from_wire(header[3]).ok_or(bad(Field::Kind, u64::from(header[3])))?;
-        let event = Kind::from_wire(header[4]).ok_or(bad(Field::Event, u64::from(header[4])))?;
+        let kind = PacketKind::from_wire(header[3]).ok_or(bad(Field::PacketKind, u64::from(header[3])))?;
+        let event = PacketKind::from_wire(header[4]).ok_or(bad(Field::Event, u64::from(header[4])))?;
         if kind.is_request() && event != kind {
             return Err(bad(Field::Event, u64::from(header[4])));
         }
@@ -255,7 +255,7 @@ const fn flag(set: bool, bit: u8) -> u8 {
 pub enum Field {
     Magic,
     Version,
-    Kind,
+    PacketKind,
     Event,
     Status,
     Flags,

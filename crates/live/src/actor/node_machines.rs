@@ -5,7 +5,7 @@ use std::sync::Arc;
 use node::locks::{LockEffect, LockMessage, LockNode, Ticket};
 use node::{DataRef, Effect, Moment, Node, Outcome, RackNode};
 use sorted::Map;
-use wire::{Kind, Nanos, Packet, Refusal, SlotId};
+use wire::{Nanos, Packet, PacketKind, Refusal, SlotId};
 
 use super::context::{ThreadContext, Waker};
 use crate::memory::StoreOf;
@@ -71,7 +71,7 @@ impl NodeMachines {
 
     /// If the packet has ended a read with words alone, the thread that waits for them gets them now: they go with the packet.
     pub(crate) fn show_peeked(&self, packet: &Packet, effects: &[Effect], store: &StoreOf<'_>) {
-        if packet.event != Kind::Peek {
+        if packet.event != PacketKind::Peek {
             return;
         }
         for effect in effects {

@@ -6,7 +6,7 @@ use std::sync::{MutexGuard, TryLockError};
 use node::locks::LockMessage;
 use node::{Effect, Message, peeked_bytes};
 use transport::{Body, Cause, Contents, PlaceId};
-use wire::{Kind, LockKind, LockPacket, Nanos, NodeId, Packet};
+use wire::{LockKind, LockPacket, Nanos, NodeId, Packet, PacketKind};
 
 use super::node::NetworkedNode;
 use crate::actor::{Actor, AtNode, Driver, Input, NodeMachines, ThreadContext, drain};
@@ -216,7 +216,7 @@ impl NetworkedNode {
         let at = machines.at(now, context);
         let mut store = StoreOf::alone(&self.memory, self.id, contents);
         let data = (contents.bytes() != 0).then(|| {
-            if packet.kind == Kind::Report {
+            if packet.kind == PacketKind::Report {
                 // A home that rebuilds its directory comes back to what was reported.
                 let kept = store.keep_received();
                 machines.kept.push(kept);

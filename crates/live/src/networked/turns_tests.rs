@@ -12,7 +12,7 @@ use membership::{Session, Timing};
 use node::Directory;
 use transport::inline::{Hub, InlineTransport};
 use transport::{Body, Counters, Outgoing, PlaceId, Transport};
-use wire::{Discipline, Kind, Nanos, NodeId, SwitchEpoch};
+use wire::{Discipline, Nanos, NodeId, PacketKind, SwitchEpoch};
 
 use super::{NetworkedNode, NetworkedSwitch, NodeSetup, SwitchSetup};
 use crate::actor::{Driver as _, ThreadContext};
@@ -77,7 +77,7 @@ impl Transport for Gate {
     }
 
     fn send(&self, to: PlaceId, body: Body<'_>, out: &mut Outgoing) {
-        if matches!(body, Body::Packet(packet, _) if packet.kind == Kind::HomeReply) {
+        if matches!(body, Body::Packet(packet, _) if packet.kind == PacketKind::HomeReply) {
             self.step(At::Armed, At::Answered);
         }
         self.inner.send(to, body, out);

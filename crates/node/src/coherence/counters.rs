@@ -1,6 +1,6 @@
 //! What a node's machines count. Nothing is lost silently: whatever is dropped is counted by cause.
 
-use wire::{Kind, Refusal};
+use wire::{PacketKind, Refusal};
 
 wire::listed! {
     /// Why a packet was dropped.
@@ -25,7 +25,7 @@ wire::listed! {
 /// Counts since the node started.
 #[derive(Clone, Default, Debug)]
 pub struct Counters {
-    /// Coherence events begun, by [`wire::Kind`] of their request (1 to 11).
+    /// Coherence events begun, by [`wire::PacketKind`] of their request (1 to 11).
     pub events: [u64; 12],
     /// Refused events, by [`Refusal`].
     pub refused: [u64; Refusal::ALL.len() + 1],
@@ -69,7 +69,8 @@ impl Counters {
     /// Accesses of threads that needed an event: data misses, upgrades, and reads where the block is. Counted once however often they
     /// were refused.
     pub fn granted_accesses(&self) -> u64 {
-        let accesses = [Kind::ReadMiss, Kind::WriteMiss, Kind::WriteShared, Kind::Peek];
+        let accesses =
+            [PacketKind::ReadMiss, PacketKind::WriteMiss, PacketKind::WriteShared, PacketKind::Peek];
         let events: u64 = accesses.iter().map(|kind| self.events[*kind as usize]).sum();
         events.saturating_sub(self.refused.iter().sum())
     }

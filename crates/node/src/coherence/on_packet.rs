@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 
 use switch::coherence::wait_queue;
-use wire::{Endpoint, Kind, Packet, Rule, Rules, SlotId};
+use wire::{Endpoint, Packet, PacketKind, Rule, Rules, SlotId};
 
 use crate::coherence::allocation::Allocation;
 use crate::coherence::cache_agent::CacheAgent;
@@ -43,13 +43,13 @@ impl<R: Rules> Node<R> {
             }
             (Endpoint::Requester(_), slot) => {
                 let expected = self.requesters.on_packet(cx, message);
-                if slot == SlotId::RECLAIM && packet.kind == Kind::Ack {
+                if slot == SlotId::RECLAIM && packet.kind == PacketKind::Ack {
                     self.allocation.on_purged(cx, &mut self.requesters);
                 }
                 expected
             }
             (Endpoint::CacheAgent(_), _) => match packet.kind {
-                Kind::ReportAck => {
+                PacketKind::ReportAck => {
                     cx.counters.cache_agent_received += 1;
                     self.reporter.on_report_ack(cx, packet);
                     true
@@ -109,11 +109,11 @@ impl Requesters {
     fn on_packet<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, message: &Message) -> bool {
         let packet = &message.packet;
         match packet.kind {
-            Kind::Ack => self.on_ack(cx, *message),
-            Kind::Handover if cx.config.queue => self.on_handover(cx, packet),
-            Kind::UnlockAck => self.on_unlock_ack(cx, packet),
-            Kind::WriteBackAck => self.on_write_back_ack(cx, packet),
-            Kind::CloseAck => self.on_close_ack(cx, packet),
+            PacketKind::Ack => self.on_ack(cx, *message),
+            PacketKind::Handover if cx.config.queue => self.on_handover(cx, packet),
+            PacketKind::UnlockAck => self.on_unlock_ack(cx, packet),
+            PacketKind::WriteBackAck => self.on_write_back_ack(cx, packet),
+            PacketKind::CloseAck => self.on_close_ack(cx, packet),
             _ => return self.on_packet_of_others(cx, packet),
         }
         true
@@ -125,8 +125,8 @@ impl Requesters {
         packet: &Packet,
     ) -> bool {
         match packet.kind {
-            Kind::Follow => self.on_follow(cx, packet),
-            Kind::HandoverAck => self.on_handover_ack(cx, packet),
+            PacketKind::Follow => self.on_follow(cx, packet),
+            PacketKind::HandoverAck => self.on_handover_ack(cx, packet),
             _ => return false,
         }
         true
@@ -137,7 +137,7 @@ impl CacheAgent {
     fn on_packet<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) -> bool {
         cx.counters.cache_agent_received += 1;
         match packet.kind {
-            Kind::Close => self.on_close(cx, packet),
+            PacketKind::Close => self.on_close(cx, packet),
             kind if kind.is_request() => self.on_request(cx, packet),
             _ => return false,
         }
@@ -150,12 +150,12 @@ impl HomeAgent {
         let packet = &message.packet;
         cx.counters.home_received += 1;
         match packet.kind {
-            Kind::Unlock => self.on_unlock(cx, packet),
-            Kind::WriteBack => self.on_write_back(cx, message),
-            Kind::Close => self.on_close(cx, packet),
-            Kind::Demote => self.on_demote(cx, packet),
-            Kind::Report => self.on_report(cx, message),
-            Kind::ChunkRequest | Kind::Mark | Kind::Free => self.on_call(cx, packet),
+            PacketKind::Unlock => self.on_unlock(cx, packet),
+            PacketKind::WriteBack => self.on_write_back(cx, message),
+            PacketKind::Close => self.on_close(cx, packet),
+            PacketKind::Demote => self.on_demote(cx, packet),
+            PacketKind::Report => self.on_report(cx, message),
+            PacketKind::ChunkRequest | PacketKind::Mark | PacketKind::Free => self.on_call(cx, packet),
             kind if kind.is_request() => self.on_request(cx, packet),
             _ => return false,
         }
@@ -171,13 +171,13 @@ impl HomeAgent {
     ) -> bool {
         match packet.kind {
             // Its unlock must wait for that of the one before, who tells when.
-            Kind::Ack if cx.config.queue && wait_queue::code_in(packet.arg).is_some() => {}
-            Kind::Ack => self.on_move_ack(cx, packet),
-            Kind::Handover if cx.config.queue => {
+            PacketKind::Ack if cx.config.queue && wait_queue::code_in(packet.arg).is_some() => {}
+            PacketKind::Ack => self.on_move_ack(cx, packet),
+            PacketKind::Handover if cx.config.queue => {
                 requesters.acknowledge_handover(cx, packet);
                 self.on_move_ack(cx, packet);
             }
-            Kind::UnlockAck => self.on_move_unlocked(cx, packet),
+            PacketKind::UnlockAck => self.on_move_unlocked(cx, packet),
             _ => return false,
         }
         true
@@ -193,11 +193,13 @@ impl Allocation {
     ) -> bool {
         let is_ours = packet.requester.node == cx.config.id;
         match (packet.kind, packet.event) {
-            (Kind::Free, _) => self.on_free_request(cx, packet),
-            (Kind::HomeReply, Kind::ChunkRequest | Kind::Mark) if is_ours => {
+            (PacketKind::Free, _) => self.on_free_request(cx, packet),
+            (PacketKind::HomeReply, PacketKind::ChunkRequest | PacketKind::Mark) if is_ours => {
                 self.on_home_reply(cx, requesters, packet);
             }
-            (Kind::FreeReply, Kind::Free) if is_ours => self.on_free_reply(cx, requesters, packet),
+            (PacketKind::FreeReply, PacketKind::Free) if is_ours => {
+                self.on_free_reply(cx, requesters, packet)
+            }
             _ => return false,
         }
         true
@@ -207,8 +209,8 @@ impl Allocation {
 impl Shadow {
     fn on_packet<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) -> bool {
         match packet.kind {
-            Kind::AddNotice => self.on_add_notice(cx, packet),
-            Kind::HotReport => self.on_heat(cx, packet),
+            PacketKind::AddNotice => self.on_add_notice(cx, packet),
+            PacketKind::HotReport => self.on_heat(cx, packet),
             _ => return false,
         }
         true

@@ -1,13 +1,13 @@
 //! What happened in the switch, by cause. Counters decide nothing.
 
-use wire::{Kind, Refusal};
+use wire::{PacketKind, Refusal};
 
 wire::listed! {
     /// Why a packet was dropped.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
     pub enum Drop {
         /// Not a packet that the switch has a program for.
-        Kind,
+        PacketKind,
         /// Of another incarnation of the switch.
         Epoch,
         /// No such requester.
@@ -27,7 +27,7 @@ wire::listed! {
     }
 }
 
-const KINDS: usize = Kind::FreeReply as usize + 1;
+const KINDS: usize = PacketKind::FreeReply as usize + 1;
 const REFUSALS: usize = Refusal::ALL.len() + 1;
 
 /// Counts since the switch began.
@@ -54,7 +54,7 @@ impl Counters {
     }
 
     /// Packets of a kind that came in, dropped ones included, resubmitted ones not.
-    pub const fn packets(&self, kind: Kind) -> u64 {
+    pub const fn packets(&self, kind: PacketKind) -> u64 {
         self.packets[kind as usize]
     }
 
@@ -68,7 +68,7 @@ impl Counters {
         self.refusals[why as usize]
     }
 
-    pub(super) const fn count_packet(&mut self, kind: Kind) {
+    pub(super) const fn count_packet(&mut self, kind: PacketKind) {
         self.packets[kind as usize] += 1;
     }
 

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Copyset, Endpoint, GlobalStatus, Kind, Packet, Refusal, Rule, Rules, Status};
+use wire::{Copyset, Endpoint, GlobalStatus, Packet, PacketKind, Refusal, Rule, Rules, Status};
 
 use super::counters::{Counters, Drop};
 use super::fan_out::fan_out;
@@ -40,13 +40,13 @@ pub(super) fn deparse<R: Rules>(
         route::TO_HOME => send(to_home(packet)),
         route::UNLOCKED if packet.in_switch => {
             let to = Endpoint::Requester(packet.requester.node);
-            send(Packet { provider: false, ..packet.reply(Kind::UnlockAck, Endpoint::Switch, to) });
+            send(Packet { provider: false, ..packet.reply(PacketKind::UnlockAck, Endpoint::Switch, to) });
         }
         route::UNLOCKED => send(to_home(packet)),
         // Still locked: for whoever stands behind.
         route::FOLLOWED => {
             let to = Endpoint::Requester(packet.requester.node);
-            send(Packet { provider: true, ..packet.reply(Kind::UnlockAck, Endpoint::Switch, to) });
+            send(Packet { provider: true, ..packet.reply(PacketKind::UnlockAck, Endpoint::Switch, to) });
         }
         route::FOLLOW => send(follow(f, phv, packet)),
         route::UNLOCK_AGAIN => {
@@ -60,16 +60,16 @@ pub(super) fn deparse<R: Rules>(
         route::ADDED => {
             let granted = answer(packet, Status::Granted);
             send(granted);
-            send(Packet { kind: Kind::AddNotice, to: shadow, ..granted });
+            send(Packet { kind: PacketKind::AddNotice, to: shadow, ..granted });
         }
         route::PRESENT => send(refuse(packet, Refusal::NotOwner, counters)),
         route::COLLISION => {
             let refused = refuse(packet, Refusal::Collision, counters);
             send(refused);
-            send(Packet { kind: Kind::AddNotice, to: shadow, ..refused });
+            send(Packet { kind: PacketKind::AddNotice, to: shadow, ..refused });
         }
         route::IN_FLIGHT => counters.count_drop(Drop::InFlight),
-        route::STALE if packet.kind == Kind::Unlock => counters.count_drop(Drop::StaleUnlock),
+        route::STALE if packet.kind == PacketKind::Unlock => counters.count_drop(Drop::StaleUnlock),
         route::STALE => counters.count_drop(Drop::StaleRequest),
         other => unreachable!("the program has no route {other}"),
     }
@@ -90,7 +90,7 @@ fn forward<R: Rules>(
         // An earlier copy of the request was granted, and what it set off may still be on its way: this one
         // did not take the lock, or not for the first time.
         repeated: rules.holds(Rule::ForwarderSaysRepeated)
-            && packet.kind != Kind::Peek
+            && packet.kind != PacketKind::Peek
             && (phv.get(f.verdict) != alu::ACQUIRED || phv.get(f.score) & score::COUNT > 1),
         global_status: status.expect("G-STATUS holds what the parser put there"),
         copyset: Copyset::from_bits(phv.get(f.copyset)),
@@ -115,7 +115,7 @@ fn follow(f: &Fields, phv: &Phv, packet: &Packet) -> Packet {
         in_switch: true,
         provider: false,
         arg: wait_queue::with_code(packet.arg, code),
-        ..packet.reply(Kind::Follow, Endpoint::Switch, Endpoint::Requester(before.node))
+        ..packet.reply(PacketKind::Follow, Endpoint::Switch, Endpoint::Requester(before.node))
     }
 }
 
@@ -126,7 +126,7 @@ fn refuse(packet: &Packet, why: Refusal, counters: &mut Counters) -> Packet {
 
 fn answer(packet: &Packet, status: Status) -> Packet {
     let to = Endpoint::Requester(packet.requester.node);
-    Packet { status, in_switch: true, provider: false, ..packet.reply(Kind::Ack, Endpoint::Switch, to) }
+    Packet { status, in_switch: true, provider: false, ..packet.reply(PacketKind::Ack, Endpoint::Switch, to) }
 }
 
 fn to_home(packet: &Packet) -> Packet {

@@ -6,7 +6,7 @@
 //! random number (`arg`) picks who provides, so that every copy of a request, wherever it is forwarded, asks the
 //! same provider as long as the copyset stays the same.
 
-use wire::{Copyset, Endpoint, Kind, Packet};
+use wire::{Copyset, Endpoint, Packet, PacketKind};
 
 use super::tables::Forward;
 
@@ -18,7 +18,7 @@ pub fn fan_out(request: &Packet, to: Forward, from: Endpoint, mut send: impl FnM
     let answer = Packet {
         from,
         to: Endpoint::Requester(request.requester.node),
-        kind: Kind::Ack,
+        kind: PacketKind::Ack,
         provider: false,
         ..*request
     };

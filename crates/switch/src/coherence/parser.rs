@@ -1,6 +1,6 @@
 //! The parser: which packets the program handles, and what it sees of them.
 
-use wire::{Kind, Packet, RequesterId, Rule, Rules, Seq, SlotId};
+use wire::{Packet, PacketKind, RequesterId, Rule, Rules, Seq, SlotId};
 
 use super::counters::Drop;
 use super::layout::{Fields, WAYS, lock_op, score};
@@ -12,8 +12,8 @@ use crate::pipeline::{Phv, alu};
 /// Refuses what is not for the switch, of another time, or from nowhere.
 pub(super) fn admit<R: Rules>(rules: R, packet: &Packet, config: &Config) -> Result<(), Drop> {
     let Packet { kind, event, requester, tag, .. } = packet;
-    if !kind.is_request() && *kind != Kind::Unlock || *kind == Kind::Peek && !config.peeks {
-        return Err(Drop::Kind);
+    if !kind.is_request() && *kind != PacketKind::Unlock || *kind == PacketKind::Peek && !config.peeks {
+        return Err(Drop::PacketKind);
     }
     if rules.holds(Rule::EpochsAreFenced) && packet.epoch != config.epoch {
         return Err(Drop::Epoch);
@@ -24,10 +24,11 @@ pub(super) fn admit<R: Rules>(rules: R, packet: &Packet, config: &Config) -> Res
     if tag.home().index() >= config.nodes {
         return Err(Drop::Tag);
     }
-    if *kind == Kind::Unlock && (!event.is_request() || *event == Kind::Peek) {
+    if *kind == PacketKind::Unlock && (!event.is_request() || *event == PacketKind::Peek) {
         return Err(Drop::Event);
     }
-    if matches!(kind, Kind::AddToSwitch | Kind::RemoveFromSwitch) && requester.node != tag.home() {
+    if matches!(kind, PacketKind::AddToSwitch | PacketKind::RemoveFromSwitch) && requester.node != tag.home()
+    {
         return Err(Drop::NotHome);
     }
     Ok(())
@@ -36,14 +37,18 @@ pub(super) fn admit<R: Rules>(rules: R, packet: &Packet, config: &Config) -> Res
 /// The kind of pass that an admitted packet makes.
 pub(super) fn pass<R: Rules>(rules: R, packet: &Packet, carried: Option<Carried>, config: &Config) -> Pass {
     match (packet.kind, carried) {
-        (Kind::Unlock, Some(Carried::Score(score))) => unlock_again(rules, packet, u64::from(score), config),
+        (PacketKind::Unlock, Some(Carried::Score(score))) => {
+            unlock_again(rules, packet, u64::from(score), config)
+        }
         // The home's business alone, in that mutant.
-        (Kind::Unlock, _) if !rules.holds(Rule::SwitchRecordsAllUnlocks) && !packet.in_switch => Pass::Reset,
-        (Kind::Unlock, _) if config.queue && packet.repeated => Pass::Handed,
-        (Kind::Unlock, _) => Pass::Unlock,
-        (Kind::AddToSwitch, Some(Carried::Way(way))) if usize::from(way) < WAYS => Pass::Claim(way),
-        (Kind::AddToSwitch, _) => Pass::Add,
-        (Kind::Peek, _) => Pass::Peek,
+        (PacketKind::Unlock, _) if !rules.holds(Rule::SwitchRecordsAllUnlocks) && !packet.in_switch => {
+            Pass::Reset
+        }
+        (PacketKind::Unlock, _) if config.queue && packet.repeated => Pass::Handed,
+        (PacketKind::Unlock, _) => Pass::Unlock,
+        (PacketKind::AddToSwitch, Some(Carried::Way(way))) if usize::from(way) < WAYS => Pass::Claim(way),
+        (PacketKind::AddToSwitch, _) => Pass::Add,
+        (PacketKind::Peek, _) => Pass::Peek,
         (kind, _) => Pass::Request(kind),
     }
 }
@@ -61,11 +66,11 @@ fn unlock_again<R: Rules>(rules: R, packet: &Packet, score: u64, config: &Config
     let granted = packet.status.is_granted() && packet.in_switch && score & score::MARKS == 0;
     match packet.event {
         // A duplicate got in after the first copy had been refused.
-        Kind::AddToSwitch if !packet.status.is_granted() => Pass::Clear,
-        Kind::AddToSwitch | Kind::LockRead | Kind::LockWrite => Pass::Release,
+        PacketKind::AddToSwitch if !packet.status.is_granted() => Pass::Clear,
+        PacketKind::AddToSwitch | PacketKind::LockRead | PacketKind::LockWrite => Pass::Release,
         // The COMMIT of a removal.
-        Kind::RemoveFromSwitch if granted => Pass::Clear,
-        Kind::ReadMiss if granted && rules.holds(Rule::ReadUnlockMerges) => Pass::ReleaseAndMerge,
+        PacketKind::RemoveFromSwitch if granted => Pass::Clear,
+        PacketKind::ReadMiss if granted && rules.holds(Rule::ReadUnlockMerges) => Pass::ReleaseAndMerge,
         _ if granted => Pass::ReleaseAndSet,
         _ => Pass::Release,
     }
@@ -74,15 +79,15 @@ fn unlock_again<R: Rules>(rules: R, packet: &Packet, score: u64, config: &Config
 /// A READ-MISS that has met writers too often takes the lock as they do. Its requester says so in its request and in
 /// its unlock.
 fn joins_queue(packet: &Packet) -> bool {
-    packet.event == Kind::ReadMiss && packet.provider
+    packet.event == PacketKind::ReadMiss && packet.provider
 }
 
 /// The event has the lock for writing, or had it handed over: even a READ-MISS has it alone then, and knows all
 /// of the metadata.
 const fn leave(packet: &Packet) -> Pass {
     match (packet.event, packet.status.is_granted() && packet.in_switch) {
-        (Kind::AddToSwitch, false) | (Kind::RemoveFromSwitch, true) => Pass::Clear,
-        (Kind::AddToSwitch, _) | (_, false) => Pass::Leave,
+        (PacketKind::AddToSwitch, false) | (PacketKind::RemoveFromSwitch, true) => Pass::Clear,
+        (PacketKind::AddToSwitch, _) | (_, false) => Pass::Leave,
         _ => Pass::LeaveAndSet,
     }
 }

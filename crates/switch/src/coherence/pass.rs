@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Kind, Rule, Rules};
+use wire::{PacketKind, Rule, Rules};
 
 use super::layout::{Fields, WAYS, class, last_op, lock_op, meta_op, score_op, tag_op};
 use crate::pipeline::{Field, alu};
@@ -15,7 +15,7 @@ use crate::pipeline::{Field, alu};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Pass {
     /// A request other than ADD-TO-SWITCH: lock, check, forward.
-    Request(Kind),
+    Request(PacketKind),
     /// An unlock's first pass: raise LAST-UNLOCK, read the score.
     Unlock,
     /// The same, if the requester has handed the lock over itself.
@@ -43,7 +43,7 @@ pub(super) enum Pass {
     Claim(u8),
 }
 
-const REQUESTS: usize = Kind::RemoveFromSwitch as usize + 1;
+const REQUESTS: usize = PacketKind::RemoveFromSwitch as usize + 1;
 
 impl Pass {
     const AFTER_REQUESTS: [Self; 11] = [
@@ -64,8 +64,8 @@ impl Pass {
     pub(super) fn all() -> impl Iterator<Item = Self> {
         // There is no kind 0; and the place of ADD-TO-SWITCH, which is no plain request, stays unused.
         let requests = (0..REQUESTS).map(|at| {
-            let kind = u8::try_from(at).ok().and_then(Kind::from_wire);
-            Self::Request(kind.unwrap_or(Kind::ReadMiss))
+            let kind = u8::try_from(at).ok().and_then(PacketKind::from_wire);
+            Self::Request(kind.unwrap_or(PacketKind::ReadMiss))
         });
         let claims = (0..WAYS).filter_map(|way| u8::try_from(way).ok()).map(Self::Claim);
         requests.chain(Self::AFTER_REQUESTS).chain(claims)
@@ -126,7 +126,7 @@ impl Pass {
             },
             Self::Peek => Operations {
                 class: class::PEEK,
-                event: Kind::Peek as u64,
+                event: PacketKind::Peek as u64,
                 tag: tag_op::MATCH,
                 meta: meta_op::READ,
                 ..none
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn every_kind_of_pass_has_its_own_number() {
         for (at, pass) in Pass::all().enumerate() {
-            let unused = at == 0 || at == Kind::AddToSwitch as usize;
+            let unused = at == 0 || at == PacketKind::AddToSwitch as usize;
             assert!(pass.index() == at || unused, "{pass:?} is at {at}");
         }
         let last = Pass::Claim(u8::try_from(WAYS - 1).unwrap());

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use wire::{GlobalStatus, Kind, Rule, Rules, SlotId};
+use wire::{GlobalStatus, PacketKind, Rule, Rules, SlotId};
 
 use super::layout::{
     CHECK_STAGE, FIRST_TAG_STAGE, FORWARD_STAGE, Fields, PLACEMENT_STAGE, SCOREBOARD_STAGE, WAYS, class,
@@ -343,10 +343,10 @@ fn check<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, config: &Config
         ("check, has copy", true, Gate::is_not(f.member, 0)),
     ];
     for (name, member, gate) in halves {
-        let rows = tables::CHECK.iter().filter(|row| config.peeks || row.event != Kind::Peek);
+        let rows = tables::CHECK.iter().filter(|row| config.peeks || row.event != PacketKind::Peek);
         let valid = rows.map(|row| if rules.holds(Rule::CheckTable) { *row } else { row.unchecked() });
         let valid = valid.filter(|row| row.member.is_none_or(|want| want == member));
-        let row = |event: Kind, status: GlobalStatus| Row {
+        let row = |event: PacketKind, status: GlobalStatus| Row {
             key: vec![Is(event as u64), Is(status as u64)],
             action: vec![Primitive::Set { to: f.valid, value: 1 }],
         };
@@ -365,7 +365,7 @@ fn check<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, config: &Config
 
 /// The forward table (Table 3). A request that is not valid matches no row.
 fn forward(p: &mut ProgramBuilder, f: &Fields, config: &Config) {
-    let rows = tables::FORWARD.iter().filter(|row| config.peeks || row.event != Kind::Peek);
+    let rows = tables::FORWARD.iter().filter(|row| config.peeks || row.event != PacketKind::Peek);
     let rows = rows.flat_map(|want| {
         expand(want.status).map(|status| Row {
             key: vec![Is(1), Is(want.event as u64), Is(status as u64)],

@@ -17,7 +17,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use wire::{AllRules, Endpoint, Kind, NodeId, Packet, Rule, Rules, SwitchEpoch};
+use wire::{AllRules, Endpoint, NodeId, Packet, PacketKind, Rule, Rules, SwitchEpoch};
 
 use super::counters::Counters;
 use super::layout::{Fields, WAYS, route, score};
@@ -204,7 +204,7 @@ impl<R: Rules> Switch<R> {
         if packet.kind.is_request() && (refused || sent_home) {
             self.run(packet, Pass::Reset, None);
         }
-        let reported = packet.kind == Kind::RemoveFromSwitch && to == route::FORWARD;
+        let reported = packet.kind == PacketKind::RemoveFromSwitch && to == route::FORWARD;
         if !self.rules.holds(Rule::RemoveCommits) && reported {
             self.run(packet, Pass::Clear, None);
         }
@@ -276,9 +276,9 @@ mod tests {
             let requester = RequesterId { node, slot: SlotId(self.of(&[0, 1, 2])) };
             // Many ADDs, so that the ways fill up.
             let kind = match self.below(12) {
-                0..4 => Kind::AddToSwitch,
-                4 => Kind::Peek,
-                _ => self.of(&Kind::ALL[..10]),
+                0..4 => PacketKind::AddToSwitch,
+                4 => PacketKind::Peek,
+                _ => self.of(&PacketKind::ALL[..10]),
             };
             let request = Packet {
                 in_switch: self.below(5) > 0,
@@ -292,10 +292,10 @@ mod tests {
                 repeated: self.below(5) == 0,
                 ..Packet::request(kind, tag, requester, Seq(self.of(&[1, 2, 3, 4, 5, 6])))
             };
-            if self.below(4) > 0 || kind == Kind::Peek {
+            if self.below(4) > 0 || kind == PacketKind::Peek {
                 request
             } else {
-                Packet { kind: Kind::Unlock, ..request }
+                Packet { kind: PacketKind::Unlock, ..request }
             }
         }
     }
@@ -314,7 +314,7 @@ mod tests {
         let seen = passes_compared(&CONFIG);
         let missing: Vec<_> = Pass::all().filter(|pass| !seen.contains(pass)).collect();
         let with_a_queue = [Pass::Handed, Pass::Leave, Pass::LeaveAndSet];
-        assert_eq!(missing[0], Pass::Request(Kind::AddToSwitch), "which is never made");
+        assert_eq!(missing[0], Pass::Request(PacketKind::AddToSwitch), "which is never made");
         assert_eq!(missing[1..], with_a_queue);
     }
 

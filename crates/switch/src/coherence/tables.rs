@@ -4,20 +4,20 @@
 //! home agent, which runs the same protocol for blocks that the switch does not own, looks them up directly.
 
 use wire::GlobalStatus::{self, Modified, Shared, Unshared};
-use wire::Kind::{self, *};
+use wire::PacketKind::{self, *};
 
 /// One row of the check table: a request that finds this state under its lock is valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CheckRow {
     /// The request.
-    pub event: Kind,
+    pub event: PacketKind,
     /// The state that it must find; `None`: any.
     pub status: Option<GlobalStatus>,
     /// Whether the requester's node must have a copy; `None`: either way.
     pub member: Option<bool>,
 }
 
-const fn valid(event: Kind, status: Option<GlobalStatus>, member: Option<bool>) -> CheckRow {
+const fn valid(event: PacketKind, status: Option<GlobalStatus>, member: Option<bool>) -> CheckRow {
     CheckRow { event, status, member }
 }
 
@@ -60,14 +60,14 @@ pub enum Forward {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ForwardRow {
     /// The request.
-    pub event: Kind,
+    pub event: PacketKind,
     /// The state of the block; `None`: any.
     pub status: Option<GlobalStatus>,
     /// Where to.
     pub to: Forward,
 }
 
-const fn row(event: Kind, status: Option<GlobalStatus>, to: Forward) -> ForwardRow {
+const fn row(event: PacketKind, status: Option<GlobalStatus>, to: Forward) -> ForwardRow {
     ForwardRow { event, status, to }
 }
 
@@ -100,7 +100,7 @@ impl CheckRow {
 }
 
 /// Looks up the check table.
-pub fn check(event: Kind, status: GlobalStatus, member: bool) -> bool {
+pub fn check(event: PacketKind, status: GlobalStatus, member: bool) -> bool {
     CHECK.iter().any(|row| {
         row.event == event
             && row.status.is_none_or(|want| want == status)
@@ -109,7 +109,7 @@ pub fn check(event: Kind, status: GlobalStatus, member: bool) -> bool {
 }
 
 /// Looks up the forward table. Every request that passes the check has a row.
-pub fn forward(event: Kind, status: GlobalStatus) -> Option<Forward> {
+pub fn forward(event: PacketKind, status: GlobalStatus) -> Option<Forward> {
     FORWARD
         .iter()
         .find(|row| row.event == event && row.status.is_none_or(|want| want == status))

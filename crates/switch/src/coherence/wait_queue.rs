@@ -2,7 +2,7 @@
 //!
 //! With [`Config::queue`](super::Config), a writer that meets a writer is not refused. It becomes the last in the queue:
 //! its code replaces that of the one before in the lock word, and that one is told who follows it
-//! ([`Kind::Follow`](wire::Kind)). Each hands the lock over to its follower. So the queue is a linked list through the
+//! ([`PacketKind::Follow`](wire::PacketKind)). Each hands the lock over to its follower. So the queue is a linked list through the
 //! requesters, as in an MCS lock, and the switch keeps nothing but its end. Readers share the lock while there is no
 //! writer, and are refused while there is one, but for a READ-MISS that says that it will wait: it does as writers do.
 

@@ -6,17 +6,17 @@ use rig::{EPOCH, NODES, Rig, block, nodes, request, requester, tag, unlock};
 use switch::coherence::{Config, Drop, Switch};
 use switch::pipeline::BuildError;
 use wire::GlobalStatus::Shared;
-use wire::{BlockTag, Kind, Packet, Seq, SlotId, SwitchEpoch};
+use wire::{BlockTag, Packet, PacketKind, Seq, SlotId, SwitchEpoch};
 
 fn miss() -> Packet {
-    request(Kind::ReadMiss, block(), requester(1, 0), 1)
+    request(PacketKind::ReadMiss, block(), requester(1, 0), 1)
 }
 
 #[test]
 fn packets_that_are_not_for_the_switch_are_dropped() {
     let mut rig = Rig::new();
-    for kind in Kind::ALL.into_iter().filter(|kind| !kind.is_request() && *kind != Kind::Unlock) {
-        rig.assert_dropped(&Packet { kind, ..miss() }, Drop::Kind);
+    for kind in PacketKind::ALL.into_iter().filter(|kind| !kind.is_request() && *kind != PacketKind::Unlock) {
+        rig.assert_dropped(&Packet { kind, ..miss() }, Drop::PacketKind);
         assert_eq!(rig.switch.counters().packets(kind), 1);
     }
     assert_eq!(rig.switch.counters().passes, 0);
@@ -49,7 +49,7 @@ fn requesters_and_homes_that_the_rack_does_not_have_are_dropped() {
 #[test]
 fn an_unlock_of_no_request_is_dropped() {
     let mut rig = Rig::new();
-    let odd = Packet { kind: Kind::Unlock, event: Kind::Ack, ..miss() };
+    let odd = Packet { kind: PacketKind::Unlock, event: PacketKind::Ack, ..miss() };
     rig.assert_dropped(&odd, Drop::Event);
 }
 
@@ -57,7 +57,7 @@ fn an_unlock_of_no_request_is_dropped() {
 fn only_a_home_moves_its_blocks() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([3]));
-    for kind in [Kind::AddToSwitch, Kind::RemoveFromSwitch] {
+    for kind in [PacketKind::AddToSwitch, PacketKind::RemoveFromSwitch] {
         rig.assert_dropped(&request(kind, block(), requester(1, 63), 1), Drop::NotHome);
     }
     assert_eq!(rig.lock(block()), 0);
@@ -102,10 +102,10 @@ fn counters_tell_packets_passes_and_second_passes_apart() {
     rig.send(&miss());
     rig.close(&unlock(&miss(), Shared, nodes([1])));
     let counters = rig.switch.counters();
-    assert_eq!((counters.packets(Kind::ReadMiss), counters.packets(Kind::Unlock)), (1, 1));
+    assert_eq!((counters.packets(PacketKind::ReadMiss), counters.packets(PacketKind::Unlock)), (1, 1));
     assert_eq!(
         (
-            Kind::ALL.map(|kind| counters.packets(kind)).iter().sum::<u64>(),
+            PacketKind::ALL.map(|kind| counters.packets(kind)).iter().sum::<u64>(),
             counters.passes,
             counters.resubmits
         ),

@@ -6,16 +6,16 @@ use proptest::prelude::*;
 use rig::{EPOCH, NODES, tag};
 use switch::coherence::{Config, Effect, Resubmit, Switch};
 use wire::{
-    BlockTag, Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, Seq, SlotId,
+    BlockTag, Copyset, Endpoint, GlobalStatus, NodeId, Packet, PacketKind, Refusal, RequesterId, Seq, SlotId,
     Status, SwitchEpoch,
 };
 
 /// Few blocks, requesters and numbers, so that packets meet; and a few that are from nowhere.
 fn packet() -> impl Strategy<Value = Packet> {
     let kinds = prop_oneof![
-        4 => prop::sample::select(vec![Kind::Unlock]),
-        6 => prop::sample::select(Kind::ALL[..10].to_vec()),
-        1 => prop::sample::select(Kind::ALL.to_vec()),
+        4 => prop::sample::select(vec![PacketKind::Unlock]),
+        6 => prop::sample::select(PacketKind::ALL[..10].to_vec()),
+        1 => prop::sample::select(PacketKind::ALL.to_vec()),
     ];
     let tags = prop_oneof![
         8 => (0u16..2, 0u64..6).prop_map(|(home, n)| tag(home, n)),
@@ -23,7 +23,7 @@ fn packet() -> impl Strategy<Value = Packet> {
     ];
     let requesters = (0u16..5, prop::sample::select(vec![0u16, 1, 63, 64]))
         .prop_map(|(node, slot)| RequesterId { node: NodeId(node), slot: SlotId(slot) });
-    let what = (kinds, prop::sample::select(Kind::ALL[..11].to_vec()), 0u8..3, any::<bool>());
+    let what = (kinds, prop::sample::select(PacketKind::ALL[..11].to_vec()), 0u8..3, any::<bool>());
     let refused = prop::option::of(prop::sample::select(Refusal::ALL.to_vec()));
     let numbers = (0u64..6, any::<u64>(), prop_oneof![9 => Just(EPOCH.0), 1 => Just(0)]);
     (what, refused, tags, requesters, numbers).prop_map(|(what, refused, tag, requester, numbers)| Packet {
@@ -80,6 +80,6 @@ proptest! {
             switch.invariants_of_any_stream();
         }
         prop_assert_eq!(switch.counters().resubmits, resubmitted);
-        prop_assert_eq!(Kind::ALL.map(|kind| switch.counters().packets(kind)).iter().sum::<u64>(), stream.len() as u64);
+        prop_assert_eq!(PacketKind::ALL.map(|kind| switch.counters().packets(kind)).iter().sum::<u64>(), stream.len() as u64);
     }
 }

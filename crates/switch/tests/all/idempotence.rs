@@ -9,12 +9,12 @@ use rig::{
 };
 use switch::coherence::{Drop, EntryView};
 use wire::GlobalStatus::{Modified, Shared, Unshared};
-use wire::{Endpoint, Kind, NodeId, Packet, Refusal, Seq};
+use wire::{Endpoint, NodeId, Packet, PacketKind, Refusal, Seq};
 
 const WRITER: u16 = 1 << 15;
 
 fn is_forwarded(sent: &[Packet]) -> bool {
-    !sent.is_empty() && sent.iter().all(|packet| packet.kind != Kind::Ack && packet.in_switch)
+    !sent.is_empty() && sent.iter().all(|packet| packet.kind != PacketKind::Ack && packet.in_switch)
 }
 
 fn goes_home(sent: &[Packet]) -> bool {
@@ -25,9 +25,9 @@ fn goes_home(sent: &[Packet]) -> bool {
 fn figure_8_a_repeated_read_miss_counts_and_one_unlock_releases_all_of_it() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([3]));
-    let other = request(Kind::ReadMiss, block(), requester(0, 0), 11);
+    let other = request(PacketKind::ReadMiss, block(), requester(0, 0), 11);
     assert!(is_forwarded(&rig.send(&other)));
-    let miss = request(Kind::ReadMiss, block(), requester(1, 0), 21);
+    let miss = request(PacketKind::ReadMiss, block(), requester(1, 0), 21);
     for copies in 1..=3 {
         let sent = rig.send(&miss);
         assert!(is_forwarded(&sent));
@@ -46,7 +46,7 @@ fn figure_8_a_repeated_read_miss_counts_and_one_unlock_releases_all_of_it() {
 fn a_repeated_write_request_goes_on_under_its_own_lock() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([0, 3]));
-    let miss = request(Kind::WriteMiss, block(), requester(1, 0), 21);
+    let miss = request(PacketKind::WriteMiss, block(), requester(1, 0), 21);
     let first = rig.send(&miss);
     assert!(is_forwarded(&first) && first.iter().all(|packet| !packet.repeated));
     let marked: Vec<_> = first.iter().map(|packet| Packet { repeated: true, ..*packet }).collect();
@@ -60,15 +60,15 @@ fn a_repeated_write_request_goes_on_under_its_own_lock() {
 fn readers_exclude_writers_and_writers_exclude_all() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([3]));
-    assert!(is_forwarded(&rig.send(&request(Kind::ReadMiss, block(), requester(0, 0), 1))));
-    assert!(is_forwarded(&rig.send(&request(Kind::ReadMiss, block(), requester(1, 0), 1))));
-    let write = rig.send(&request(Kind::WriteMiss, block(), requester(2, 0), 1));
+    assert!(is_forwarded(&rig.send(&request(PacketKind::ReadMiss, block(), requester(0, 0), 1))));
+    assert!(is_forwarded(&rig.send(&request(PacketKind::ReadMiss, block(), requester(1, 0), 1))));
+    let write = rig.send(&request(PacketKind::WriteMiss, block(), requester(2, 0), 1));
     assert_eq!(status_of(&write), refused(Refusal::Locked));
 
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([3]));
-    assert!(is_forwarded(&rig.send(&request(Kind::WriteMiss, block(), requester(0, 0), 1))));
-    for kind in [Kind::ReadMiss, Kind::WriteMiss, Kind::LockRead, Kind::Purge] {
+    assert!(is_forwarded(&rig.send(&request(PacketKind::WriteMiss, block(), requester(0, 0), 1))));
+    for kind in [PacketKind::ReadMiss, PacketKind::WriteMiss, PacketKind::LockRead, PacketKind::Purge] {
         let sent = rig.send(&request(kind, block(), requester(1, kind as u16), 1));
         assert_eq!(status_of(&sent), refused(Refusal::Locked), "{kind:?}");
     }
@@ -78,9 +78,9 @@ fn readers_exclude_writers_and_writers_exclude_all() {
 fn a_refusal_stands_though_a_duplicate_got_the_lock() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([3]));
-    let holder = request(Kind::WriteMiss, block(), requester(0, 0), 1);
+    let holder = request(PacketKind::WriteMiss, block(), requester(0, 0), 1);
     rig.send(&holder);
-    let miss = request(Kind::WriteMiss, block(), requester(1, 0), 1);
+    let miss = request(PacketKind::WriteMiss, block(), requester(1, 0), 1);
     assert_eq!(status_of(&rig.send(&miss)), refused(Refusal::Locked));
     rig.close(&unlock(&holder, Modified, nodes([0])));
 
@@ -95,9 +95,9 @@ fn a_refusal_stands_though_a_duplicate_got_the_lock() {
 fn a_refused_event_changes_no_metadata_even_if_its_unlock_claims_so() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([3]));
-    let holder = request(Kind::ReadMiss, block(), requester(0, 0), 1);
+    let holder = request(PacketKind::ReadMiss, block(), requester(0, 0), 1);
     rig.send(&holder);
-    let miss = request(Kind::WriteMiss, block(), requester(1, 0), 1);
+    let miss = request(PacketKind::WriteMiss, block(), requester(1, 0), 1);
     assert_eq!(status_of(&rig.send(&miss)), refused(Refusal::Locked));
     rig.close(&unlock(&holder, Shared, nodes([0, 3])));
     rig.send(&miss);
@@ -109,7 +109,7 @@ fn a_refused_event_changes_no_metadata_even_if_its_unlock_claims_so() {
 fn an_unlock_that_takes_the_home_for_the_owner_releases_and_changes_no_metadata() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([3]));
-    let miss = request(Kind::WriteMiss, block(), requester(1, 0), 1);
+    let miss = request(PacketKind::WriteMiss, block(), requester(1, 0), 1);
     rig.send(&miss);
     let sent = rig.send(&unlock_at_home(&miss, Modified, nodes([1])));
     assert_eq!(sent[0].to, Endpoint::HomeAgent(NodeId(2)));
@@ -120,7 +120,7 @@ fn an_unlock_that_takes_the_home_for_the_owner_releases_and_changes_no_metadata(
 fn an_outdated_request_keeps_its_lock_until_the_unlock() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([1]));
-    let miss = request(Kind::ReadMiss, block(), requester(1, 0), 1);
+    let miss = request(PacketKind::ReadMiss, block(), requester(1, 0), 1);
     for _ in 0..2 {
         assert_eq!(status_of(&rig.send(&miss)), refused(Refusal::Outdated));
     }
@@ -132,7 +132,7 @@ fn an_outdated_request_keeps_its_lock_until_the_unlock() {
 #[test]
 fn what_went_home_goes_home_again_though_the_switch_has_the_entry_now() {
     let mut rig = Rig::new();
-    let miss = request(Kind::ReadMiss, block(), requester(1, 0), 1);
+    let miss = request(PacketKind::ReadMiss, block(), requester(1, 0), 1);
     assert!(goes_home(&rig.send(&miss)));
     rig.install(block(), Shared, nodes([3]));
     assert!(goes_home(&rig.send(&miss)));
@@ -140,7 +140,7 @@ fn what_went_home_goes_home_again_though_the_switch_has_the_entry_now() {
 
     let ended = unlock_at_home(&miss, Shared, nodes([1, 3]));
     let sent = rig.send(&ended);
-    let want = ended.reply(Kind::Unlock, Endpoint::Switch, Endpoint::HomeAgent(NodeId(2)));
+    let want = ended.reply(PacketKind::Unlock, Endpoint::Switch, Endpoint::HomeAgent(NodeId(2)));
     assert_eq!(sent, [want], "the home acknowledges what it granted");
     assert_eq!(rig.entry(block()), EntryView { lock: 0, status: Shared, copyset: nodes([3]) });
     rig.switch.invariants();
@@ -149,10 +149,10 @@ fn what_went_home_goes_home_again_though_the_switch_has_the_entry_now() {
 #[test]
 fn a_busy_lock_does_not_refuse_what_went_home() {
     let mut rig = Rig::new();
-    let miss = request(Kind::WriteMiss, block(), requester(1, 0), 1);
+    let miss = request(PacketKind::WriteMiss, block(), requester(1, 0), 1);
     assert!(goes_home(&rig.send(&miss)));
     rig.install(block(), Shared, nodes([3]));
-    rig.send(&request(Kind::WriteMiss, block(), requester(0, 0), 1));
+    rig.send(&request(PacketKind::WriteMiss, block(), requester(0, 0), 1));
     assert!(goes_home(&rig.send(&miss)), "the home may have granted it already");
 }
 
@@ -160,7 +160,7 @@ fn a_busy_lock_does_not_refuse_what_went_home() {
 fn a_late_duplicate_of_an_unlocked_request_is_dropped_whoever_kept_the_entry() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([3]));
-    let miss = request(Kind::ReadMiss, block(), requester(1, 0), 21);
+    let miss = request(PacketKind::ReadMiss, block(), requester(1, 0), 21);
     rig.send(&miss);
     rig.close(&unlock(&miss, Shared, nodes([1, 3])));
     rig.assert_dropped(&miss, Drop::StaleRequest);
@@ -168,7 +168,7 @@ fn a_late_duplicate_of_an_unlocked_request_is_dropped_whoever_kept_the_entry() {
 
     // The same for an event that the home kept: the switch has seen its unlock too.
     let mut rig = Rig::new();
-    let miss = request(Kind::ReadMiss, block(), requester(1, 0), 21);
+    let miss = request(PacketKind::ReadMiss, block(), requester(1, 0), 21);
     rig.send(&miss);
     rig.send(&unlock_at_home(&miss, Shared, nodes([1])));
     rig.install(block(), Shared, nodes([1]));
@@ -180,7 +180,7 @@ fn a_late_duplicate_of_an_unlocked_request_is_dropped_whoever_kept_the_entry() {
 fn a_duplicate_between_an_unlocks_passes_takes_no_lock() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([3]));
-    let miss = request(Kind::ReadMiss, block(), requester(1, 0), 21);
+    let miss = request(PacketKind::ReadMiss, block(), requester(1, 0), 21);
     rig.send(&miss);
     let again = rig.begin(&unlock(&miss, Shared, nodes([1, 3])));
     rig.assert_dropped(&miss, Drop::StaleRequest);
@@ -194,7 +194,7 @@ fn a_duplicate_between_an_unlocks_passes_takes_no_lock() {
 fn an_unlock_repeated_between_its_passes_is_dropped_and_later_acknowledged_again() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([3]));
-    let miss = request(Kind::WriteMiss, block(), requester(1, 0), 21);
+    let miss = request(PacketKind::WriteMiss, block(), requester(1, 0), 21);
     rig.send(&miss);
     let done = unlock(&miss, Modified, nodes([1]));
     let again = rig.begin(&done);
@@ -202,7 +202,7 @@ fn an_unlock_repeated_between_its_passes_is_dropped_and_later_acknowledged_again
     assert_acknowledged(&rig.second(again), &done);
 
     // Somebody else goes on with the block before the duplicate arrives.
-    let next = request(Kind::ReadMiss, block(), requester(0, 0), 1);
+    let next = request(PacketKind::ReadMiss, block(), requester(0, 0), 1);
     assert!(is_forwarded(&rig.send(&next)));
     let before = rig.entry(block());
     rig.close(&done);
@@ -213,11 +213,11 @@ fn an_unlock_repeated_between_its_passes_is_dropped_and_later_acknowledged_again
 fn an_older_unlock_is_dropped() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([3]));
-    let old = request(Kind::ReadMiss, block(), requester(1, 0), 21);
+    let old = request(PacketKind::ReadMiss, block(), requester(1, 0), 21);
     rig.send(&old);
     let old_unlock = unlock(&old, Shared, nodes([1, 3]));
     rig.close(&old_unlock);
-    let new = request(Kind::LockRead, block(), requester(1, 0), 23);
+    let new = request(PacketKind::LockRead, block(), requester(1, 0), 23);
     rig.send(&new);
     rig.assert_dropped(&Packet { seq: Seq(19), ..old_unlock }, Drop::StaleUnlock);
     assert_eq!(rig.lock(block()), 1);
@@ -233,8 +233,8 @@ fn an_older_unlock_is_dropped() {
 fn the_next_event_runs_while_the_last_unlock_is_between_its_passes() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([3]));
-    let first = request(Kind::LockRead, block(), requester(1, 0), 21);
-    let second = request(Kind::LockRead, block(), requester(1, 0), 22);
+    let first = request(PacketKind::LockRead, block(), requester(1, 0), 21);
+    let second = request(PacketKind::LockRead, block(), requester(1, 0), 22);
     rig.send(&first);
     let again = rig.begin(&unlock(&first, Shared, nodes([])));
     assert!(status_of(&rig.send(&second)).is_granted(), "the other parity has a score of its own");
@@ -248,8 +248,8 @@ fn the_next_event_runs_while_the_last_unlock_is_between_its_passes() {
 fn the_score_that_is_released_is_the_score_of_the_first_pass() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([3]));
-    let mine = request(Kind::ReadMiss, block(), requester(1, 0), 21);
-    let theirs = request(Kind::ReadMiss, block(), requester(0, 0), 1);
+    let mine = request(PacketKind::ReadMiss, block(), requester(1, 0), 21);
+    let theirs = request(PacketKind::ReadMiss, block(), requester(0, 0), 1);
     rig.send(&mine);
     rig.send(&mine);
     let again = rig.begin(&unlock(&mine, Shared, nodes([1, 3])));
@@ -264,8 +264,8 @@ fn the_score_that_is_released_is_the_score_of_the_first_pass() {
 fn concurrent_read_misses_leave_the_union_of_their_copysets() {
     let mut rig = Rig::new();
     rig.install(block(), Modified, nodes([3]));
-    let a = request(Kind::ReadMiss, block(), requester(0, 0), 1);
-    let b = request(Kind::ReadMiss, block(), requester(1, 0), 1);
+    let a = request(PacketKind::ReadMiss, block(), requester(0, 0), 1);
+    let b = request(PacketKind::ReadMiss, block(), requester(1, 0), 1);
     rig.send(&a);
     rig.send(&b);
     rig.close(&unlock(&a, Shared, nodes([0, 3])));
@@ -276,11 +276,11 @@ fn concurrent_read_misses_leave_the_union_of_their_copysets() {
 #[test]
 fn unlocks_install_metadata_only_for_the_events_that_change_them() {
     for (kind, before, after) in [
-        (Kind::WriteMiss, (Shared, nodes([3])), (Modified, nodes([1]))),
-        (Kind::WriteShared, (Shared, nodes([1, 3])), (Modified, nodes([1]))),
-        (Kind::EvictShared, (Shared, nodes([1, 3])), (Shared, nodes([3]))),
-        (Kind::EvictModified, (Modified, nodes([1])), (Unshared, nodes([]))),
-        (Kind::Purge, (Shared, nodes([0, 3])), (Unshared, nodes([]))),
+        (PacketKind::WriteMiss, (Shared, nodes([3])), (Modified, nodes([1]))),
+        (PacketKind::WriteShared, (Shared, nodes([1, 3])), (Modified, nodes([1]))),
+        (PacketKind::EvictShared, (Shared, nodes([1, 3])), (Shared, nodes([3]))),
+        (PacketKind::EvictModified, (Modified, nodes([1])), (Unshared, nodes([]))),
+        (PacketKind::Purge, (Shared, nodes([0, 3])), (Unshared, nodes([]))),
     ] {
         let mut rig = Rig::new();
         rig.install(block(), before.0, before.1);
@@ -289,7 +289,7 @@ fn unlocks_install_metadata_only_for_the_events_that_change_them() {
         rig.close(&unlock(&asked, after.0, after.1));
         assert_eq!(rig.entry(block()), EntryView { lock: 0, status: after.0, copyset: after.1 }, "{kind:?}");
     }
-    for kind in [Kind::LockRead, Kind::LockWrite] {
+    for kind in [PacketKind::LockRead, PacketKind::LockWrite] {
         let mut rig = Rig::new();
         let tag = block().lock_entry();
         rig.install(tag, Unshared, nodes([]));
@@ -304,10 +304,14 @@ fn unlocks_install_metadata_only_for_the_events_that_change_them() {
 fn an_unlock_of_an_event_that_never_arrived_is_acknowledged_and_harmless() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([3]));
-    rig.send(&request(Kind::WriteMiss, block(), requester(0, 0), 1));
+    rig.send(&request(PacketKind::WriteMiss, block(), requester(0, 0), 1));
     let before = rig.entry(block());
-    for (seq, kind) in [(21, Kind::ReadMiss), (23, Kind::WriteMiss), (25, Kind::LockWrite), (27, Kind::Purge)]
-    {
+    for (seq, kind) in [
+        (21, PacketKind::ReadMiss),
+        (23, PacketKind::WriteMiss),
+        (25, PacketKind::LockWrite),
+        (27, PacketKind::Purge),
+    ] {
         let stray = unlock(&request(kind, block(), requester(1, 0), seq), Modified, nodes([1]));
         rig.close(&stray);
         rig.close(&stray);
@@ -321,8 +325,8 @@ fn a_block_and_its_application_lock_are_entries_of_their_own() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([3]));
     rig.install(block().lock_entry(), Unshared, nodes([]));
-    let lock = request(Kind::LockWrite, block().lock_entry(), requester(1, 0), 1);
+    let lock = request(PacketKind::LockWrite, block().lock_entry(), requester(1, 0), 1);
     assert!(status_of(&rig.send(&lock)).is_granted());
-    let miss = request(Kind::WriteMiss, block(), requester(1, 1), 1);
+    let miss = request(PacketKind::WriteMiss, block(), requester(1, 1), 1);
     assert!(is_forwarded(&rig.send(&miss)), "the holder's own miss is not refused");
 }

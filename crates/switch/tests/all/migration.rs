@@ -8,22 +8,22 @@ use rig::{
 };
 use switch::coherence::{Drop, EntryView};
 use wire::GlobalStatus::{self, Modified, Shared, Unshared};
-use wire::{BlockTag, Copyset, Endpoint, Kind, NodeId, Packet, Refusal, Status};
+use wire::{BlockTag, Copyset, Endpoint, NodeId, Packet, PacketKind, Refusal, Status};
 
 const WRITER: u16 = 1 << 15;
 
 fn add(tag: BlockTag, seq: u64, global_status: GlobalStatus, copyset: Copyset) -> Packet {
-    Packet { global_status, copyset, ..request(Kind::AddToSwitch, tag, home_of(tag), seq) }
+    Packet { global_status, copyset, ..request(PacketKind::AddToSwitch, tag, home_of(tag), seq) }
 }
 
 fn remove(tag: BlockTag, seq: u64) -> Packet {
-    request(Kind::RemoveFromSwitch, tag, home_of(tag), seq)
+    request(PacketKind::RemoveFromSwitch, tag, home_of(tag), seq)
 }
 
 /// The answer to an ADD, and whether the shadow got its copy.
 fn answer(sent: &[Packet]) -> (Status, bool) {
-    let acks: Vec<_> = sent.iter().filter(|p| p.kind == Kind::Ack).collect();
-    let notices: Vec<_> = sent.iter().filter(|p| p.kind == Kind::AddNotice).collect();
+    let acks: Vec<_> = sent.iter().filter(|p| p.kind == PacketKind::Ack).collect();
+    let notices: Vec<_> = sent.iter().filter(|p| p.kind == PacketKind::AddNotice).collect();
     assert_eq!((acks.len(), notices.len() <= 1), (1, true), "{sent:?}");
     assert_eq!(acks[0].to, Endpoint::Requester(acks[0].requester.node));
     for notice in &notices {
@@ -47,7 +47,7 @@ fn an_entry_is_inserted_locked_and_its_unlock_activates_it() {
     let it = add(block(), 1, Shared, nodes([0, 3]));
     assert_eq!(answer(&rig.send(&it)), (Status::Granted, true));
     assert_eq!(rig.entry(block()), EntryView { lock: WRITER, status: Shared, copyset: nodes([0, 3]) });
-    let early = request(Kind::ReadMiss, block(), requester(1, 0), 1);
+    let early = request(PacketKind::ReadMiss, block(), requester(1, 0), 1);
     assert_eq!(status_of(&rig.send(&early)), refused(Refusal::Locked));
     rig.close(&unlock(&it, Unshared, nodes([])));
     assert_eq!(rig.entry(block()), EntryView { lock: 0, status: Shared, copyset: nodes([0, 3]) });
@@ -161,7 +161,7 @@ fn a_request_that_reuses_the_number_of_an_add_in_flight_is_dropped() {
     let mut rig = Rig::new();
     let it = add(block(), 1, Shared, nodes([3]));
     let again = rig.begin(&it);
-    let odd = request(Kind::ReadMiss, tag(2, 9), it.requester, 1);
+    let odd = request(PacketKind::ReadMiss, tag(2, 9), it.requester, 1);
     rig.assert_dropped(&odd, Drop::InFlight);
     assert_eq!(answer(&rig.second(again)), (Status::Granted, true));
     rig.switch.invariants();
@@ -238,7 +238,7 @@ fn a_removal_locks_and_reports_and_its_commit_clears() {
         assert_eq!((sent[0].global_status, sent[0].copyset), (Shared, nodes([0, 3])));
         assert_eq!(rig.lock(block()), WRITER);
     }
-    let miss = request(Kind::ReadMiss, block(), requester(1, 0), 1);
+    let miss = request(PacketKind::ReadMiss, block(), requester(1, 0), 1);
     assert_eq!(status_of(&rig.send(&miss)), refused(Refusal::Locked), "until the home has it");
     let commit = unlock(&it, Unshared, nodes([]));
     rig.close(&commit);
@@ -250,7 +250,7 @@ fn a_removal_locks_and_reports_and_its_commit_clears() {
     // The miss was refused, and stays so; the next one goes home.
     assert_eq!(status_of(&rig.send(&miss)), refused(Refusal::Locked));
     rig.close(&unlock_refused(&miss, Refusal::Locked));
-    let next = rig.send(&request(Kind::ReadMiss, block(), requester(1, 0), 2));
+    let next = rig.send(&request(PacketKind::ReadMiss, block(), requester(1, 0), 2));
     assert_eq!(next[0].to, Endpoint::HomeAgent(NodeId(2)));
     rig.switch.invariants();
 }
@@ -259,7 +259,7 @@ fn a_removal_locks_and_reports_and_its_commit_clears() {
 fn a_removal_waits_for_the_lock() {
     let mut rig = Rig::new();
     rig.install(block(), Shared, nodes([3]));
-    let reader = request(Kind::ReadMiss, block(), requester(1, 0), 1);
+    let reader = request(PacketKind::ReadMiss, block(), requester(1, 0), 1);
     rig.send(&reader);
     let it = remove(block(), 1);
     assert_eq!(status_of(&rig.send(&it)), refused(Refusal::Locked));
@@ -278,7 +278,7 @@ fn a_commit_without_the_lock_clears_nothing() {
     rig.install(block(), Shared, nodes([3]));
     rig.close(&unlock(&remove(block(), 1), Unshared, nodes([])));
     assert!(rig.switch.contains(block()));
-    let reader = request(Kind::ReadMiss, block(), requester(1, 0), 1);
+    let reader = request(PacketKind::ReadMiss, block(), requester(1, 0), 1);
     rig.send(&reader);
     let it = remove(block(), 3);
     assert_eq!(status_of(&rig.send(&it)), refused(Refusal::Locked));
@@ -290,7 +290,7 @@ fn a_commit_without_the_lock_clears_nothing() {
 fn a_request_that_crosses_an_add_keeps_its_first_answer() {
     let mut rig = Rig::new();
     let it = add(block(), 1, Shared, nodes([3]));
-    let miss = request(Kind::ReadMiss, block(), requester(1, 0), 1);
+    let miss = request(PacketKind::ReadMiss, block(), requester(1, 0), 1);
     let again = rig.begin(&it);
     let first = rig.send(&miss);
     assert_eq!(first[0].to, Endpoint::HomeAgent(NodeId(2)), "the entry is not there yet");
@@ -323,7 +323,7 @@ fn the_notice_and_the_answer_keep_the_events_identity() {
 fn a_tag_of_zero_is_a_tag_like_any_other() {
     let mut rig = Rig::new();
     let zero = tag(0, 0);
-    let miss = request(Kind::ReadMiss, zero, requester(1, 0), 1);
+    let miss = request(PacketKind::ReadMiss, zero, requester(1, 0), 1);
     assert_eq!(rig.send(&miss)[0].to, Endpoint::HomeAgent(NodeId(0)), "an empty way holds no block");
     rig.install(zero, Shared, nodes([3]));
     assert_eq!(rig.switch.occupancy(), 1);

@@ -11,7 +11,8 @@ use random::Dice;
 use rig::{EPOCH, NODES, request, tag};
 use switch::coherence::{Config, Effect, EntryView, Resubmit, Switch};
 use wire::{
-    BlockTag, Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, SlotId, Status,
+    BlockTag, Copyset, Endpoint, GlobalStatus, NodeId, Packet, PacketKind, Refusal, RequesterId, SlotId,
+    Status,
 };
 
 type Metadata = (GlobalStatus, Copyset);
@@ -41,7 +42,7 @@ struct Rack {
     /// Blocks whose entry the switch has, as their homes know it.
     moved: BTreeSet<BlockTag>,
     /// Events granted by the switch and not unlocked yet.
-    holders: BTreeMap<BlockTag, BTreeMap<EventId, Kind>>,
+    holders: BTreeMap<BlockTag, BTreeMap<EventId, PacketKind>>,
     granted: u64,
 }
 
@@ -97,13 +98,13 @@ impl Rack {
         }
         let tag = of[self.below(of.len())];
         let kind = match (id.slot == SlotId::MIGRATION, self.below(5)) {
-            (true, _) if self.moved.contains(&tag) => Kind::RemoveFromSwitch,
-            (true, _) => Kind::AddToSwitch,
-            (false, 0) => Kind::WriteMiss,
-            (false, 1) => Kind::WriteShared,
-            (false, 2) => [Kind::EvictShared, Kind::EvictModified][self.below(2)],
-            (false, 3) => Kind::Purge,
-            (false, _) => Kind::ReadMiss,
+            (true, _) if self.moved.contains(&tag) => PacketKind::RemoveFromSwitch,
+            (true, _) => PacketKind::AddToSwitch,
+            (false, 0) => PacketKind::WriteMiss,
+            (false, 1) => PacketKind::WriteShared,
+            (false, 2) => [PacketKind::EvictShared, PacketKind::EvictModified][self.below(2)],
+            (false, 3) => PacketKind::Purge,
+            (false, _) => PacketKind::ReadMiss,
         };
         let (global_status, copyset) = self.truth[&tag];
         // A home has its own write lock on an entry that it gives away: nothing changes under it.
@@ -157,7 +158,7 @@ impl Rack {
                 && requester.open.iter().any(|open| open.request.seq == packet.seq && open.unlock.is_none())
         });
         let is_grant = match packet.kind {
-            Kind::Ack => packet.status.is_granted(),
+            PacketKind::Ack => packet.status.is_granted(),
             kind => kind.is_request() && packet.in_switch,
         };
         if is_grant && is_open {
@@ -170,7 +171,7 @@ impl Rack {
                 self.granted += 1;
             }
         }
-        if packet.kind == Kind::UnlockAck {
+        if packet.kind == PacketKind::UnlockAck {
             self.unlocked(packet, event);
         }
     }
@@ -182,8 +183,8 @@ impl Rack {
         }
         let truth = self.truth.get_mut(&packet.tag).expect("one of the blocks");
         match packet.event {
-            Kind::AddToSwitch | Kind::RemoveFromSwitch => {}
-            Kind::ReadMiss => *truth = (packet.global_status, truth.1.union(packet.copyset)),
+            PacketKind::AddToSwitch | PacketKind::RemoveFromSwitch => {}
+            PacketKind::ReadMiss => *truth = (packet.global_status, truth.1.union(packet.copyset)),
             _ => *truth = (packet.global_status, packet.copyset),
         }
     }
@@ -193,7 +194,8 @@ impl Rack {
         if let Endpoint::HomeAgent(home) = packet.to
             && !packet.in_switch
         {
-            let kind = if packet.kind == Kind::Unlock { Kind::UnlockAck } else { Kind::Ack };
+            let kind =
+                if packet.kind == PacketKind::Unlock { PacketKind::UnlockAck } else { PacketKind::Ack };
             let to = Endpoint::Requester(packet.requester.node);
             let status = Status::Refused(Refusal::NotOwner);
             self.network.push(Packet { status, ..packet.reply(kind, Endpoint::HomeAgent(home), to) });
@@ -205,17 +207,19 @@ impl Rack {
         let Some(at) = requester.open.iter().position(|open| open.request.seq == packet.seq) else { return };
         let open = &mut requester.open[at];
         match packet.kind {
-            Kind::UnlockAck if open.unlock.is_some() => {
+            PacketKind::UnlockAck if open.unlock.is_some() => {
                 requester.open.remove(at);
             }
-            Kind::AddNotice => {}
+            PacketKind::AddNotice => {}
             _ if open.unlock.is_none() => {
                 let unlock = unlock_of(packet);
                 open.unlock = Some(unlock);
                 self.network.push(unlock);
                 match packet.event {
-                    Kind::AddToSwitch if packet.status.is_granted() => self.moved.insert(packet.tag),
-                    Kind::RemoveFromSwitch if packet.status.is_granted() => self.moved.remove(&packet.tag),
+                    PacketKind::AddToSwitch if packet.status.is_granted() => self.moved.insert(packet.tag),
+                    PacketKind::RemoveFromSwitch if packet.status.is_granted() => {
+                        self.moved.remove(&packet.tag)
+                    }
                     _ => false,
                 };
             }
@@ -284,16 +288,16 @@ impl Rack {
 /// How a requester ends its event: with the metadata of the state diagram (Figure 6), or with none.
 fn unlock_of(answer: &Packet) -> Packet {
     let me = answer.requester.node;
-    let unlock = Packet { kind: Kind::Unlock, to: Endpoint::Switch, provider: false, ..*answer };
+    let unlock = Packet { kind: PacketKind::Unlock, to: Endpoint::Switch, provider: false, ..*answer };
     if !answer.status.is_granted() {
         return unlock;
     }
     let without = answer.copyset.without(me);
     let (global_status, copyset) = match answer.event {
-        Kind::ReadMiss => (GlobalStatus::Shared, answer.copyset.with(me)),
-        Kind::WriteMiss | Kind::WriteShared => (GlobalStatus::Modified, Copyset::only(me)),
-        Kind::EvictShared if !without.is_empty() => (GlobalStatus::Shared, without),
-        Kind::EvictShared | Kind::EvictModified | Kind::Purge => Metadata::default(),
+        PacketKind::ReadMiss => (GlobalStatus::Shared, answer.copyset.with(me)),
+        PacketKind::WriteMiss | PacketKind::WriteShared => (GlobalStatus::Modified, Copyset::only(me)),
+        PacketKind::EvictShared if !without.is_empty() => (GlobalStatus::Shared, without),
+        PacketKind::EvictShared | PacketKind::EvictModified | PacketKind::Purge => Metadata::default(),
         _ => (answer.global_status, answer.copyset),
     };
     Packet { global_status, copyset, ..unlock }

@@ -6,7 +6,7 @@ use rig::{Rig, block, nodes, request, requester, unlock};
 use switch::coherence::{Config, Switch};
 use switch::pipeline::StageMap;
 use wire::GlobalStatus::Shared;
-use wire::{Kind, Packet};
+use wire::{Packet, PacketKind};
 
 fn map() -> StageMap {
     Switch::new(&Config::for_nodes(64)).unwrap().stage_map()
@@ -77,12 +77,12 @@ fn packets_take_the_passes_that_the_map_says() {
         rig.send(packet);
         u32::try_from(rig.switch.counters().passes - before).unwrap()
     };
-    let add = request(Kind::AddToSwitch, block(), requester(2, 63), 1);
+    let add = request(PacketKind::AddToSwitch, block(), requester(2, 63), 1);
     assert_eq!(passes(&add), says("ADD-TO-SWITCH with room"));
     assert_eq!(passes(&add), says("ADD-TO-SWITCH without room, or of a tag that is present"));
     assert_eq!(passes(&unlock(&add, Shared, nodes([]))), says("UNLOCK"));
     assert_eq!(passes(&unlock(&add, Shared, nodes([]))), says("UNLOCK repeated"));
-    for kind in [Kind::ReadMiss, Kind::EvictShared, Kind::LockRead, Kind::Purge] {
+    for kind in [PacketKind::ReadMiss, PacketKind::EvictShared, PacketKind::LockRead, PacketKind::Purge] {
         assert_eq!(passes(&request(kind, block(), requester(1, kind as u16), 1)), says("request"));
     }
 }

@@ -4,8 +4,8 @@
 use transport::{Body, Contents};
 use wire::roce::{Extension, Opcode, Psn, QpNumber};
 use wire::{
-    BlockTag, Endpoint, GlobalAddr, Kind, LockEnd, LockKind, LockPacket, NodeId, Packet, RequesterId, Seq,
-    SlotId,
+    BlockTag, Endpoint, GlobalAddr, LockEnd, LockKind, LockPacket, NodeId, Packet, PacketKind, RequesterId,
+    Seq, SlotId,
 };
 
 const NODE: NodeId = NodeId(3);
@@ -33,43 +33,43 @@ fn haste(body: &Body<'_>) -> Haste {
 }
 
 /// What a packet of the coherence protocol is to be, by its kind and by whom it is for.
-fn expected(kind: Kind, to: Endpoint) -> Haste {
+fn expected(kind: PacketKind, to: Endpoint) -> Haste {
     match kind {
         // Its sender goes on without it; whoever would miss it asks the same switch.
-        Kind::Unlock if to == Endpoint::Switch => CanWait,
+        PacketKind::Unlock if to == Endpoint::Switch => CanWait,
         // At a home, the next request for the block comes by another way, and is refused as long as this one is missing.
-        Kind::Unlock => Urgent,
+        PacketKind::Unlock => Urgent,
         // The requester goes on with one event without it, and not with two.
-        Kind::UnlockAck => Prompt,
-        Kind::ReadMiss
-        | Kind::WriteMiss
-        | Kind::WriteShared
-        | Kind::EvictShared
-        | Kind::EvictModified
-        | Kind::LockRead
-        | Kind::LockWrite
-        | Kind::Purge
-        | Kind::AddToSwitch
-        | Kind::RemoveFromSwitch
-        | Kind::Peek
-        | Kind::Ack
-        | Kind::WriteBack
-        | Kind::WriteBackAck
-        | Kind::Close
-        | Kind::CloseAck
-        | Kind::Follow
-        | Kind::Handover
-        | Kind::HandoverAck
-        | Kind::HotReport
-        | Kind::AddNotice
-        | Kind::Demote
-        | Kind::Report
-        | Kind::ReportAck
-        | Kind::ChunkRequest
-        | Kind::HomeReply
-        | Kind::Mark
-        | Kind::Free
-        | Kind::FreeReply => Urgent,
+        PacketKind::UnlockAck => Prompt,
+        PacketKind::ReadMiss
+        | PacketKind::WriteMiss
+        | PacketKind::WriteShared
+        | PacketKind::EvictShared
+        | PacketKind::EvictModified
+        | PacketKind::LockRead
+        | PacketKind::LockWrite
+        | PacketKind::Purge
+        | PacketKind::AddToSwitch
+        | PacketKind::RemoveFromSwitch
+        | PacketKind::Peek
+        | PacketKind::Ack
+        | PacketKind::WriteBack
+        | PacketKind::WriteBackAck
+        | PacketKind::Close
+        | PacketKind::CloseAck
+        | PacketKind::Follow
+        | PacketKind::Handover
+        | PacketKind::HandoverAck
+        | PacketKind::HotReport
+        | PacketKind::AddNotice
+        | PacketKind::Demote
+        | PacketKind::Report
+        | PacketKind::ReportAck
+        | PacketKind::ChunkRequest
+        | PacketKind::HomeReply
+        | PacketKind::Mark
+        | PacketKind::Free
+        | PacketKind::FreeReply => Urgent,
     }
 }
 
@@ -117,9 +117,9 @@ fn of_the_coherence_protocol_unlocks_to_the_switch_may_wait_and_nothing_else() {
         Endpoint::Allocator(NODE),
         Endpoint::Shadow(NODE),
     ];
-    for kind in Kind::ALL {
+    for kind in PacketKind::ALL {
         // Whatever event it belongs to.
-        for (event, to) in Kind::ALL.into_iter().flat_map(|event| places.map(|to| (event, to))) {
+        for (event, to) in PacketKind::ALL.into_iter().flat_map(|event| places.map(|to| (event, to))) {
             let packet = Packet::request(kind, BlockTag::from_bits(0), requester, Seq(1));
             let packet = Packet { event, to, ..packet };
             let found = haste(&Body::Packet(&packet, Contents::None));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tapped::{A, B, Message, Pair, TIMEOUT, config, key, packet, payload};
 use transport::udp::{Config, UdpTransport};
 use transport::{Body, Contents, Outgoing, Transport};
-use wire::coherence::Kind;
+use wire::coherence::PacketKind;
 use wire::{Endpoint, Nanos, NodeId, Packet};
 
 /// Longer than anything is kept.
@@ -19,12 +19,12 @@ const LONG: Duration = Duration::from_millis(2);
 
 /// One that nobody waits for.
 fn unlock(number: u64) -> Packet {
-    Packet { kind: Kind::Unlock, to: Endpoint::Switch, ..packet(number, 0) }
+    Packet { kind: PacketKind::Unlock, to: Endpoint::Switch, ..packet(number, 0) }
 }
 
 /// Its acknowledgement.
 fn unlock_ack(number: u64) -> Packet {
-    Packet { kind: Kind::UnlockAck, to: Endpoint::Requester(NodeId(1)), ..packet(number, 0) }
+    Packet { kind: PacketKind::UnlockAck, to: Endpoint::Requester(NodeId(1)), ..packet(number, 0) }
 }
 
 fn send(pair: &Pair, packet: &Packet) {

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use wire::packet::{Field, HEADER_BYTES};
 use wire::{
-    BlockTag, Copyset, Discipline, Endpoint, GlobalStatus, Incarnation, Kind, NodeId, Packet, ParseError,
-    Refusal, RequesterId, Seq, SlotId, Status, SwitchEpoch,
+    BlockTag, Copyset, Discipline, Endpoint, GlobalStatus, Incarnation, NodeId, Packet, PacketKind,
+    ParseError, Refusal, RequesterId, Seq, SlotId, Status, SwitchEpoch,
 };
 
 fn endpoint() -> impl Strategy<Value = Endpoint> {
@@ -14,8 +14,8 @@ fn endpoint() -> impl Strategy<Value = Endpoint> {
 
 fn packet() -> impl Strategy<Value = Packet> {
     let what = (
-        prop::sample::select(Kind::ALL.to_vec()),
-        prop::sample::select(Kind::ALL.to_vec()),
+        prop::sample::select(PacketKind::ALL.to_vec()),
+        prop::sample::select(PacketKind::ALL.to_vec()),
         prop::option::of(prop::sample::select(Refusal::ALL.to_vec())),
         any::<(bool, bool, bool)>(),
         0u8..3,
@@ -90,7 +90,7 @@ proptest! {
 
 fn sample() -> Packet {
     Packet::request(
-        Kind::ReadMiss,
+        PacketKind::ReadMiss,
         BlockTag::from_bits(0x0003_0000_0000_1000),
         RequesterId { node: NodeId(2), slot: SlotId(5) },
         Seq(7),
@@ -135,7 +135,7 @@ fn each_field_names_itself_when_it_is_wrong() {
     for (at, value, field) in [
         (0, 0, Field::Magic),
         (2, 2, Field::Version),
-        (3, 99, Field::Kind),
+        (3, 99, Field::PacketKind),
         (4, 2, Field::Event),
         (5, 200, Field::Status),
         (6, 8, Field::Flags),

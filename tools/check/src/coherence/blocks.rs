@@ -6,8 +6,8 @@ use node::allocator::ChunkSize;
 use node::{Backoff, Config, Effect, HoldTime, Message, Moment, Node, Outcome};
 use switch::coherence::{self, Dump, Resubmit, Switch};
 use wire::{
-    AllRules, BlockSize, BlockTag, Discipline, Endpoint, GlobalAddr, Kind, Nanos, NodeId, Packet, Rules,
-    SlotId,
+    AllRules, BlockSize, BlockTag, Discipline, Endpoint, GlobalAddr, Nanos, NodeId, Packet, PacketKind,
+    Rules, SlotId,
 };
 
 use super::coverage::Coverage;
@@ -147,7 +147,7 @@ impl<R: Rules> Blocks<R> {
             incarnation: bench.control.known_incarnation(home, shadow),
             from: Endpoint::Shadow(shadow),
             to: Endpoint::HomeAgent(home),
-            ..Packet::request(Kind::Demote, tag, requester, wire::Seq::NONE)
+            ..Packet::request(PacketKind::Demote, tag, requester, wire::Seq::NONE)
         };
         bench.send(Some(shadow), Some(home), Message::from(packet));
     }

@@ -2,9 +2,9 @@
 
 use switch::coherence::tables::{CHECK, FORWARD};
 use switch::coherence::{Counters, Drop};
-use wire::{Endpoint, Kind, Packet, Refusal, Status};
+use wire::{Endpoint, Packet, PacketKind, Refusal, Status};
 
-const KINDS: usize = Kind::FreeReply as usize + 1;
+const KINDS: usize = PacketKind::FreeReply as usize + 1;
 
 /// How often each was seen.
 #[derive(Clone, Debug)]
@@ -37,11 +37,11 @@ impl Coverage {
     /// A packet arrives.
     pub(super) fn note(&mut self, packet: &Packet) {
         self.kinds[packet.kind as usize] += 1;
-        if let (Kind::Ack, Status::Refused(why)) = (packet.kind, packet.status) {
+        if let (PacketKind::Ack, Status::Refused(why)) = (packet.kind, packet.status) {
             self.refusals[why as usize - 1] += 1;
         }
         // What was locked and checked and comes from the one who did that.
-        let decided = packet.kind.is_request() || packet.kind == Kind::Ack;
+        let decided = packet.kind.is_request() || packet.kind == PacketKind::Ack;
         let from_keeper = matches!(packet.from, Endpoint::Switch | Endpoint::HomeAgent(_));
         let at_work = !matches!(packet.to, Endpoint::HomeAgent(_)) || packet.in_switch;
         if decided && from_keeper && at_work && packet.status.is_granted() {

@@ -86,7 +86,7 @@ struct Made {
 pub(super) struct Truth {
     pub(super) regions: Vec<Region>,
     by_key: BTreeMap<(NodeId, Incarnation, Key), u64>,
-    /// Where a region has begun in a block since that came to incarnation.
+    /// Where a region has begun in a block since that became live.
     used: BTreeSet<GlobalAddr>,
     calls: BTreeMap<u64, Made>,
     stamps: u64,

@@ -12,7 +12,7 @@ fn plan(seed: u64) -> Plan {
 fn run(plan: Plan, seed: u64, steps: usize) -> Report {
     let plan = plan.traced(std::env::var_os("RACKMEM_TRACE").is_some());
     Rack::run_seed(wire::AllRules, plan, seed, Effort::steps(steps)).unwrap_or_else(|why| {
-        let replay = format!("RACKMEM_SEED={seed} cargo test -p rackmem-check protocol_under_faults");
+        let replay = format!("RACKMEM_SEED={seed} cargo test -p rackmem-check coherence_under_faults");
         panic!("seed {seed}: {}\n{plan:?}\nreplay: {replay}", why.what())
     })
 }

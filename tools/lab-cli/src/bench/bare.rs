@@ -13,7 +13,7 @@ use live::waiting::{Oversubscription, SpinThenPark, Step, is_all};
 use rackmem::transport::{Body, Contents, Outgoing, PlaceId, Transport};
 use rackmem::{BlockSize, Nanos, NodeId};
 use serde::{Deserialize, Serialize};
-use wire::{BlockTag, Endpoint, GlobalAddr, Kind, Packet, RequesterId, Seq, SlotId};
+use wire::{BlockTag, Endpoint, GlobalAddr, Packet, PacketKind, RequesterId, Seq, SlotId};
 
 use super::nodes::{Event, How, NODE_0, answer, ask_child, assignment_all, spec};
 use super::samples::{Recorder, Samples};
@@ -118,12 +118,16 @@ pub(crate) fn place(
         }
     } else if from == PlaceId::SWITCH {
         bare.answer(|request| {
-            (request.reply(Kind::ReadMiss, Endpoint::Switch, Endpoint::CacheAgent(THIRD)), Contents::None)
+            (
+                request.reply(PacketKind::ReadMiss, Endpoint::Switch, Endpoint::CacheAgent(THIRD)),
+                Contents::None,
+            )
         })
     } else {
         let payload = assignment.rack().block().bytes() as u32;
         bare.answer(|request| {
-            let reply = request.reply(Kind::Ack, Endpoint::CacheAgent(THIRD), Endpoint::Requester(REQUESTER));
+            let reply =
+                request.reply(PacketKind::Ack, Endpoint::CacheAgent(THIRD), Endpoint::Requester(REQUESTER));
             (Packet { payload, ..reply }, Contents::Own(&words))
         })
     }
@@ -131,7 +135,7 @@ pub(crate) fn place(
 
 fn request(seq: u64) -> Packet {
     let tag = BlockTag::from_bits(GlobalAddr::new(THIRD, 4096).bits());
-    Packet::request(Kind::ReadMiss, tag, RequesterId { node: REQUESTER, slot: SlotId(0) }, Seq(seq))
+    Packet::request(PacketKind::ReadMiss, tag, RequesterId { node: REQUESTER, slot: SlotId(0) }, Seq(seq))
 }
 
 impl Place<'_> {

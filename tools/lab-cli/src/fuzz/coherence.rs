@@ -4,7 +4,7 @@ use check::coherence::{BlockPlan, Blocks, Plan, Seen};
 use check::rack;
 use node::Message;
 use switch::coherence::tables::{CHECK, FORWARD};
-use wire::{AllRules, Kind, Refusal};
+use wire::{AllRules, PacketKind, Refusal};
 
 use super::{Groups, Subject, named};
 
@@ -39,7 +39,8 @@ impl Subject for BlockRuns {
         let forward = FORWARD.iter().zip(coverage.forward);
         let forward =
             forward.map(|(row, seen)| (format!("{:?} {} to {:?}", row.event, any(row.status), row.to), seen));
-        let kinds = Kind::ALL.into_iter().map(|kind| (format!("{kind:?}"), coverage.kinds[kind as usize]));
+        let kinds =
+            PacketKind::ALL.into_iter().map(|kind| (format!("{kind:?}"), coverage.kinds[kind as usize]));
         let refusals = Refusal::ALL.into_iter().zip(coverage.refusals);
         let node_drops = node::Drop::ALL.into_iter().zip(protocol.dropped);
         let switch_drops = switch::coherence::Drop::ALL.into_iter().zip(coverage.switch_drops);

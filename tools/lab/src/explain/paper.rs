@@ -6,7 +6,7 @@ use std::rc::Rc;
 use sim::rack::Trace;
 use sim::system::{Fault, Place};
 use sim::{coherence, locks};
-use wire::{Kind, Nanos, NodeId, Status};
+use wire::{Nanos, NodeId, PacketKind, Status};
 
 use super::chart::{Chart, Step, What};
 
@@ -137,8 +137,14 @@ impl Drawn for locks::SimMessage {
 fn label(sim_message: &coherence::SimMessage) -> String {
     let packet = sim_message.packet();
     let mut label = name(packet.kind);
-    if matches!(packet.kind, Kind::Ack | Kind::WriteBack | Kind::WriteBackAck | Kind::Close | Kind::CloseAck)
-    {
+    if matches!(
+        packet.kind,
+        PacketKind::Ack
+            | PacketKind::WriteBack
+            | PacketKind::WriteBackAck
+            | PacketKind::Close
+            | PacketKind::CloseAck
+    ) {
         if let coherence::SimMessage::Message(message) = sim_message
             && message.data.is_some()
         {
@@ -148,7 +154,7 @@ fn label(sim_message: &coherence::SimMessage) -> String {
         label += " (give data)";
     }
     if let Status::Refused(why) = packet.status
-        && packet.kind == Kind::Ack
+        && packet.kind == PacketKind::Ack
     {
         label += &format!(": refused, {why:?}");
     }

@@ -2,7 +2,7 @@
 
 use node::{Access, Directory};
 use sim::system::Fault;
-use wire::{Kind, Nanos, NodeId};
+use wire::{Nanos, NodeId, PacketKind};
 
 use super::stage::Stage;
 
@@ -179,7 +179,7 @@ pub static SCENARIOS: &[Scenario] = &[
             let block = stage.block(1);
             stage.in_switch(block);
             stage.cached(2, block, Access::Shared);
-            stage.lose(Kind::WriteMiss, Kind::WriteMiss, 2);
+            stage.lose(PacketKind::WriteMiss, PacketKind::WriteMiss, 2);
             stage.write((0, 0), START, block, 7);
         },
     },
@@ -194,7 +194,7 @@ pub static SCENARIOS: &[Scenario] = &[
         play: |stage| {
             let block = stage.block(1);
             stage.in_switch(block);
-            stage.lose(Kind::Unlock, Kind::WriteMiss, 1);
+            stage.lose(PacketKind::Unlock, PacketKind::WriteMiss, 1);
             stage.write((0, 0), START, block, 7);
             stage.read((2, 0), Nanos::from_micros(45), block);
         },
@@ -211,7 +211,7 @@ pub static SCENARIOS: &[Scenario] = &[
             let block = stage.block(1);
             stage.in_switch(block);
             stage.cached(2, block, Access::Modified);
-            stage.lose(Kind::Ack, Kind::WriteMiss, 1);
+            stage.lose(PacketKind::Ack, PacketKind::WriteMiss, 1);
             stage.write((0, 0), START, block, 7);
         },
     },

@@ -11,7 +11,7 @@ use sim::coherence::{Config, Contents, FlowCc, SimMessage};
 use sim::fault::{Rules, drop_all, nth, only};
 use sim::rack::{Rack, Setup, Until};
 use sim::system::{Fault, ThreadId};
-use wire::{BlockSize, Discipline, GlobalAddr, Kind, Nanos, NodeId};
+use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId, PacketKind};
 
 use super::Scenario;
 use super::chart::Chart;
@@ -81,7 +81,7 @@ impl Stage {
     }
 
     /// The number-th packet of this kind (and of an event of that kind) is lost.
-    pub(super) fn lose(&mut self, kind: Kind, event: Kind, number: u64) {
+    pub(super) fn lose(&mut self, kind: PacketKind, event: PacketKind, number: u64) {
         let meant = move |sim_message: &SimMessage| {
             sim_message.packet().kind == kind && sim_message.packet().event == event
         };

@@ -1,6 +1,6 @@
 //! What depends on the NIC: the same runs with faster and slower atomics.
 
-use super::axis::{Axis, BOTH, PAPER, TRIPS};
+use super::axis::{Axis, BOTH, PAPER};
 use crate::figure::chart::Chart;
 use crate::figure::point::{Chains, Point, Subject};
 use crate::figure::{Figure, Report, Results};
@@ -50,7 +50,7 @@ impl Figure for Nic {
                  saturate the NIC, queues make more conflicts, and conflicts more atomics."
                     .to_owned(),
             ],
-            tables: vec![ALL.table(results, ("By ns between two atomics", ""), &BOTH, &TRIPS)],
+            tables: Vec::new(),
             remarks: Vec::new(),
             charts: vec![chart],
             claims: Vec::new(),

@@ -1,6 +1,6 @@
 //! Reads and writes: what Clover loses when there are writes, and what steering gains, for both distributions.
 
-use super::axis::{Axis, PAPER, TRIPS};
+use super::axis::{Axis, PAPER};
 use crate::figure::claim::Claim;
 use crate::figure::point::{Chains, Point, Subject};
 use crate::figure::{Figure, Report, Results};
@@ -77,10 +77,7 @@ impl Figure for Writes {
                 nothing else was sent becomes a WRITE."
                     .to_owned(),
             ],
-            tables: vec![
-                MILD.table(results, ("zipf 0.75, by the share of writes", " %"), &SUBJECTS, &TRIPS),
-                HOT.table(results, ("zipf 0.99, by the share of writes", " %"), &SUBJECTS, &TRIPS),
-            ],
+            tables: Vec::new(),
             remarks: Vec::new(),
             charts: vec![
                 MILD.chart(results, ("steering-writes-75", "zipf 0.75", "writes (%)"), &SUBJECTS),

@@ -87,12 +87,12 @@ impl Subject for FlowCc {
 
     fn tally(&self) -> Tally {
         let sum = self.counters();
-        let events = |kind: wire::Kind| sum.events[kind as usize];
+        let events = |kind: wire::PacketKind| sum.events[kind as usize];
         Tally {
             hits: self.hits(),
             home_packets: sum.home_received + sum.home_sent,
             refused: sum.refused.iter().sum(),
-            evictions: events(wire::Kind::EvictShared) + events(wire::Kind::EvictModified),
+            evictions: events(wire::PacketKind::EvictShared) + events(wire::PacketKind::EvictModified),
             switch_entries: self.switch().occupancy() as u64,
         }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use lab::figure::claim::Basis;
 use lab::figure::{Figure, points_of};
 use lab::output::Document;
-use lab::papers::PAPERS;
+use lab::papers::{PAPERS, Paper};
 use lab::sizes::Sizes;
 
 use crate::tiny;
@@ -18,7 +18,23 @@ const LEFT_OUT: [&str; 5] =
     ["concordia-directory", "concordia-cold", "concordia-conflict", "concordia-budget", "steering-failure"];
 
 /// Claims that are met at full scale only, each with what the small one lacks.
-const FULL_SCALE_ONLY: [(&str, &str, &str); 0] = [];
+const FULL_SCALE_ONLY: &[(&str, &str, &str)] = &[
+    (
+        "sabres-7",
+        "throughput, all sizes: SABRe over remote read, at least (identical)",
+        "few operations of the smallest objects: the beginning and the end of a run count",
+    ),
+    (
+        "sabres-8",
+        "128 B: the gain over per-line versions falls from no writers to 16",
+        "it falls by a hundredth, which few operations do not show",
+    ),
+    (
+        "steering-4",
+        "steering rises with every doubling of keys",
+        "steps of two hundredths among the coldest keys",
+    ),
+];
 
 fn committed(figure: &str) -> Document {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/figures/{figure}.json"));
@@ -60,8 +76,32 @@ fn turned(figures: &[&dyn Figure]) -> Vec<String> {
     turned
 }
 
-#[test]
-fn claims_that_are_met_are_met_at_a_small_scale_too() {
-    let turned: Vec<String> = PAPERS.iter().flat_map(|paper| turned(paper.figures)).collect();
+fn hold(paper: &Paper) {
+    let turned = turned(paper.figures);
     assert!(turned.is_empty(), "{}", turned.join("\n"));
+}
+
+#[test]
+fn claims_of_concordia_that_are_met_hold_at_a_small_scale() {
+    hold(PAPERS[0]);
+}
+
+#[test]
+fn claims_of_gcs_that_are_met_hold_at_a_small_scale() {
+    hold(PAPERS[1]);
+}
+
+#[test]
+fn claims_of_sabres_that_are_met_hold_at_a_small_scale() {
+    hold(PAPERS[2]);
+}
+
+#[test]
+fn claims_of_rae_that_are_met_hold_at_a_small_scale() {
+    hold(PAPERS[3]);
+}
+
+#[test]
+fn claims_of_steering_that_are_met_hold_at_a_small_scale() {
+    hold(PAPERS[4]);
 }

@@ -5,7 +5,7 @@
 //! so no processor time goes with their size; a copy that is kept for a repeated answer is the frame itself, which its
 //! bucket exchanges for an empty one (its entries point to their data, section 6).
 
-use wire::{Endpoint, GlobalStatus, Kind, Nanos, Packet};
+use wire::{Endpoint, GlobalStatus, Nanos, Packet, PacketKind};
 
 use crate::hardware::Testbed;
 
@@ -82,15 +82,17 @@ impl Costs {
     pub const fn handling(&self, packet: &Packet) -> Nanos {
         match (packet.to, packet.kind) {
             (Endpoint::Switch, _) => Nanos::ZERO,
-            (Endpoint::Requester(_), Kind::Ack) => self.answer,
-            (Endpoint::Requester(_), Kind::UnlockAck) => self.unlocked,
+            (Endpoint::Requester(_), PacketKind::Ack) => self.answer,
+            (Endpoint::Requester(_), PacketKind::UnlockAck) => self.unlocked,
             (Endpoint::Requester(_), _) => self.closing,
             (Endpoint::CacheAgent(_), kind) if kind.is_request() => match packet.global_status {
                 GlobalStatus::Modified => Nanos(self.give.0 + self.flush.0),
                 _ => self.give,
             },
             (Endpoint::CacheAgent(_), _) => self.settle,
-            (Endpoint::HomeAgent(_), Kind::Unlock | Kind::WriteBack | Kind::Close) => self.settle,
+            (Endpoint::HomeAgent(_), PacketKind::Unlock | PacketKind::WriteBack | PacketKind::Close) => {
+                self.settle
+            }
             (Endpoint::HomeAgent(_), _) => self.decide,
             (Endpoint::Allocator(_) | Endpoint::Shadow(_), _) => self.other,
         }

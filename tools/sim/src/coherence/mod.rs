@@ -37,7 +37,7 @@ mod store;
 use node::{Effect, Message, Moment, Node};
 use switch::coherence::{self as program, Resubmit, Switch, wait_queue};
 use wire::packet::HEADER_BYTES;
-use wire::{AllRules, Endpoint, Kind, Nanos, NodeId, Packet, Rules, SlotId};
+use wire::{AllRules, Endpoint, Nanos, NodeId, Packet, PacketKind, Rules, SlotId};
 
 use crate::home::Home;
 use crate::system::{
@@ -290,7 +290,7 @@ impl<R: Rules> FlowCc<R> {
 /// event, and in `arg` that of the one before.
 fn slot_of(node: NodeId, packet: &Packet) -> SlotId {
     let before = wait_queue::code_in(packet.arg).map(|code| wait_queue::decode(code).0);
-    let to_the_one_before = matches!(packet.kind, Kind::Follow | Kind::HandoverAck);
+    let to_the_one_before = matches!(packet.kind, PacketKind::Follow | PacketKind::HandoverAck);
     match before {
         Some(before) if before.node == node && (to_the_one_before || packet.requester.node != node) => {
             before.slot

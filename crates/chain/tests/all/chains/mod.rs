@@ -141,7 +141,8 @@ const HEAD: &str = "\
 # The mutants of chains
 
 The same for the rules of [chains](chains.md) (`Rule::CHAINS` in `crates/wire/src/rules.rs`). The table is
-`crates/chain/tests/all/mutants/table.rs`; `cargo test -p rackmem-chain mutant -- --nocapture` prints what was found by random runs.
+`crates/chain/tests/all/mutants/table.rs`; `cargo test -p rackmem-chain mutant -- --nocapture` prints what was found
+by random runs.
 
 - *random runs*: three clients and a metadata server, with one copy and with several, whose memories die (`chains`);
   *steered*: through a switch that steers (`steered`);

@@ -24,7 +24,9 @@ mod reclaim;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
-use wire::{Discipline, Endpoint, GlobalAddr, Kind, Nanos, NodeId, Packet, RequesterId, Rules, Seq, SlotId};
+use wire::{
+    Discipline, Endpoint, GlobalAddr, Nanos, NodeId, Packet, PacketKind, RequesterId, Rules, Seq, SlotId,
+};
 
 use crate::allocator::{Allocator, BlockRange};
 use crate::coherence::config::{Config, Retransmission};
@@ -108,7 +110,7 @@ impl Allocation {
         &mut self,
         cx: &mut Context<'_, S, R>,
         slot: SlotId,
-        kind: Kind,
+        kind: PacketKind,
         home: NodeId,
         about: impl FnOnce(Packet) -> Packet,
     ) {

@@ -1,6 +1,6 @@
 //! A thread allocates.
 
-use wire::{Discipline, Kind, Nanos, NodeId, Packet, Refusal, Rules, SlotId, Status};
+use wire::{Discipline, Nanos, NodeId, Packet, PacketKind, Refusal, Rules, SlotId, Status};
 
 use super::{Allocation, Call};
 use crate::allocator::{BlockRange, Outcome as Found};
@@ -54,7 +54,7 @@ impl Allocation {
                     Work::Call(Call::Alloc { len, home, discipline, waiting: Some((addr, range)) }),
                 );
                 let bytes = range.bytes(cx.config.block);
-                self.call(cx, slot, Kind::Mark, home, |packet| Packet {
+                self.call(cx, slot, PacketKind::Mark, home, |packet| Packet {
                     tag: range.first,
                     arg: bytes,
                     discipline: Some(discipline),
@@ -67,7 +67,7 @@ impl Allocation {
                 self.retry = self.retry.min(cx.now + LOOK_AGAIN);
             }
             Found::NeedChunk { bytes } => {
-                self.call(cx, slot, Kind::ChunkRequest, home, |packet| Packet {
+                self.call(cx, slot, PacketKind::ChunkRequest, home, |packet| Packet {
                     arg: bytes,
                     discipline: Some(discipline),
                     ..packet
@@ -83,7 +83,8 @@ impl Allocation {
     /// True if another thread has asked this home for a chunk.
     fn chunk_is_coming(&self, home: NodeId) -> bool {
         self.pending.iter().flatten().any(|pending| {
-            pending.packet.kind == Kind::ChunkRequest && pending.packet.to == wire::Endpoint::HomeAgent(home)
+            pending.packet.kind == PacketKind::ChunkRequest
+                && pending.packet.to == wire::Endpoint::HomeAgent(home)
         })
     }
 
@@ -123,7 +124,7 @@ impl Allocation {
             panic!("slot {slot:?} made no allocation call, and has the answer {packet:?}");
         };
         match (asked.kind, packet.status, waiting) {
-            (Kind::ChunkRequest, Status::Granted, _) => {
+            (PacketKind::ChunkRequest, Status::Granted, _) => {
                 let range = BlockRange::of_bytes(packet.tag, packet.arg, cx.config.block);
                 match self.allocator.add_chunk(range, discipline) {
                     Ok(()) => self.try_alloc(cx, requesters, slot, len, home, discipline),
@@ -131,7 +132,7 @@ impl Allocation {
                     Err(_) => self.fail(cx, requesters, slot, Refusal::OutOfMemory),
                 }
             }
-            (Kind::Mark, Status::Granted, Some((addr, range))) => {
+            (PacketKind::Mark, Status::Granted, Some((addr, range))) => {
                 self.allocator.marked(range);
                 requesters.finish_work(slot);
                 cx.completed(

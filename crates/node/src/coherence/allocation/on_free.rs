@@ -1,6 +1,6 @@
 //! A thread frees, on any node: the call goes through the home to the allocator that has the chunk.
 
-use wire::{Endpoint, GlobalAddr, Incarnation, Kind, Packet, Refusal, Rules, Status};
+use wire::{Endpoint, GlobalAddr, Incarnation, Packet, PacketKind, Refusal, Rules, Status};
 
 use super::{Allocation, Call, Freeing};
 use crate::coherence::context::Context;
@@ -27,7 +27,7 @@ impl Allocation {
         }
         // By then the address may belong to another allocation, if the allocator dies.
         let called_in = u64::from(cx.config.switch_epoch.0);
-        self.call(cx, slot, Kind::Free, addr.home(), |packet| Packet {
+        self.call(cx, slot, PacketKind::Free, addr.home(), |packet| Packet {
             tag: wire::BlockTag::from_bits(addr.bits()),
             arg: called_in,
             ..packet
@@ -75,8 +75,11 @@ impl Allocation {
     ) {
         let to = Endpoint::Allocator(packet.requester.node);
         let epoch = cx.config.switch_epoch;
-        let answer =
-            Packet { status, epoch, ..packet.reply(Kind::FreeReply, Endpoint::Allocator(self.node), to) };
+        let answer = Packet {
+            status,
+            epoch,
+            ..packet.reply(PacketKind::FreeReply, Endpoint::Allocator(self.node), to)
+        };
         if let Some(freeing) = &mut self.frees[packet.requester.index()]
             && freeing.seq == packet.seq
         {

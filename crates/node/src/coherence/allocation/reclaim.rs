@@ -1,7 +1,7 @@
 //! Blocks that hold no allocation any more: their home ends, every copy is invalidated, and then
 //! the allocator may use them again. One range after the other, in the requester slot [`SlotId::RECLAIM`].
 
-use wire::{BlockTag, Kind, NodeId, Packet, Rules, SlotId, Status};
+use wire::{BlockTag, NodeId, Packet, PacketKind, Rules, SlotId, Status};
 
 use super::Allocation;
 use crate::allocator::BlockRange;
@@ -50,7 +50,7 @@ impl Allocation {
     pub(super) fn begin_reclaim<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         let Some(job) = self.reclaim.front() else { return };
         let (first, bytes) = (job.range.first, job.range.bytes(cx.config.block));
-        self.call(cx, SlotId::RECLAIM, Kind::Mark, first.home(), |packet| Packet {
+        self.call(cx, SlotId::RECLAIM, PacketKind::Mark, first.home(), |packet| Packet {
             tag: first,
             arg: bytes,
             discipline: None,

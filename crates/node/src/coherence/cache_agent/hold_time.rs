@@ -27,7 +27,7 @@
 //! for a block that it does not use makes the other wait for it.
 
 use switch::coherence::wait_queue;
-use wire::{Kind, Nanos, Packet, Rules};
+use wire::{Nanos, Packet, PacketKind, Rules};
 
 use super::{Answer, CacheAgent};
 use crate::coherence::config::HoldTime;
@@ -56,7 +56,10 @@ impl CacheAgent {
     ) -> bool {
         let HoldTime { pause, most } = cx.config.hold_time;
         let queued = cx.config.queue && wait_queue::code_in(packet.arg).is_some();
-        if !queued || most == Nanos::ZERO || !matches!(packet.event, Kind::ReadMiss | Kind::WriteMiss) {
+        if !queued
+            || most == Nanos::ZERO
+            || !matches!(packet.event, PacketKind::ReadMiss | PacketKind::WriteMiss)
+        {
             return false;
         }
         let Some((frame, Access::Modified)) = cx.store.lookup(packet.tag) else { return false };

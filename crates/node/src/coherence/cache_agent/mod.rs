@@ -19,7 +19,7 @@ mod on_request;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use wire::{BlockTag, Endpoint, Kind, NodeId, Packet, RequesterId, Rule, Rules, Seq, SlotId};
+use wire::{BlockTag, Endpoint, NodeId, Packet, PacketKind, RequesterId, Rule, Rules, Seq, SlotId};
 
 use crate::coherence::context::Context;
 use crate::store::{DataRef, FrameId, Store};
@@ -112,7 +112,7 @@ impl CacheAgent {
                 arg: u64::from_le_bytes(counts),
                 epoch: cx.config.switch_epoch,
                 incarnation: cx.config.incarnation,
-                ..Packet::request(Kind::HotReport, tag, requester, Seq::NONE)
+                ..Packet::request(PacketKind::HotReport, tag, requester, Seq::NONE)
             });
         });
     }

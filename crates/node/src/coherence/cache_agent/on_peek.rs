@@ -3,7 +3,7 @@
 //! What must always hold: what is answered is what this node had at one moment since the request came, and no half of a
 //! write. Nothing about the frame changes.
 
-use wire::{Endpoint, Kind, Packet, Refusal, Rule, Rules, Status};
+use wire::{Endpoint, Packet, PacketKind, Refusal, Rule, Rules, Status};
 
 use super::{Answer, CacheAgent, Executed};
 use crate::coherence::context::Context;
@@ -36,7 +36,7 @@ impl CacheAgent {
         // It has left, or a thread is writing in it this moment.
         let Some((data, writes)) = read else {
             let to = Endpoint::Requester(packet.requester.node);
-            let refused = packet.reply(Kind::Ack, Endpoint::CacheAgent(self.node), to);
+            let refused = packet.reply(PacketKind::Ack, Endpoint::CacheAgent(self.node), to);
             return cx.send(Packet { status: Status::Refused(Refusal::Locked), ..refused });
         };
         self.last(cx.rules, packet.requester, packet.seq).answer = Answer::Retained(data, packet.tag);
@@ -54,7 +54,7 @@ impl CacheAgent {
         version: u32,
     ) {
         let from = packet.to;
-        let ack = packet.reply(Kind::Ack, from, Endpoint::Requester(packet.requester.node));
+        let ack = packet.reply(PacketKind::Ack, from, Endpoint::Requester(packet.requester.node));
         let words = Words::of(packet);
         cx.send_words(Packet { arg: words.beside(version), ..ack }, data, words.len());
     }

@@ -1,6 +1,6 @@
 //! Another node reads or writes a block that this node has cached.
 
-use wire::{Endpoint, GlobalStatus, Kind, Packet, Rule, Rules};
+use wire::{Endpoint, GlobalStatus, Packet, PacketKind, Rule, Rules};
 
 use super::{Answer, CacheAgent, Executed};
 use crate::coherence::context::Context;
@@ -10,7 +10,7 @@ use crate::store::{Access, Pinned, Store};
 impl CacheAgent {
     /// A request that the switch or a home has forwarded here.
     pub(crate) fn on_request<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
-        if packet.event == Kind::Peek {
+        if packet.event == PacketKind::Peek {
             return self.on_peek(cx, packet);
         }
         let last = self.last(cx.rules, packet.requester, packet.seq);
@@ -45,7 +45,7 @@ impl CacheAgent {
             self.held.retain(|waiting| (waiting.packet.requester, waiting.packet.seq) != event);
         }
         let to = Endpoint::Requester(packet.requester.node);
-        cx.send(packet.reply(Kind::CloseAck, Endpoint::CacheAgent(self.node), to));
+        cx.send(packet.reply(PacketKind::CloseAck, Endpoint::CacheAgent(self.node), to));
     }
 
     /// Does what the request asks, and answers; or parks it until a thread's access to the frame is over.
@@ -58,25 +58,31 @@ impl CacheAgent {
         let named =
             if packet.global_status == GlobalStatus::Modified { Access::Modified } else { Access::Shared };
         // A second READ-MISS may still name the state that the first one's downgrade has ended.
-        let downgraded = packet.event == Kind::ReadMiss && access == Access::Shared;
+        let downgraded = packet.event == PacketKind::ReadMiss && access == Access::Shared;
         if cx.rules.holds(Rule::AgentChecksState) && named != access && !downgraded {
             return cx.counters.drop(Drop::NoSuchCopy);
         }
         let done = match packet.event {
-            Kind::ReadMiss if !cx.rules.holds(Rule::AgentDowngrades) => Ok(Answer::FromFrame(packet.tag)),
-            Kind::ReadMiss => cx.store.downgrade(frame).map(|()| Answer::FromFrame(packet.tag)),
-            Kind::WriteMiss | Kind::WriteShared | Kind::Purge if !cx.rules.holds(Rule::AgentInvalidates) => {
+            PacketKind::ReadMiss if !cx.rules.holds(Rule::AgentDowngrades) => {
+                Ok(Answer::FromFrame(packet.tag))
+            }
+            PacketKind::ReadMiss => cx.store.downgrade(frame).map(|()| Answer::FromFrame(packet.tag)),
+            PacketKind::WriteMiss | PacketKind::WriteShared | PacketKind::Purge
+                if !cx.rules.holds(Rule::AgentInvalidates) =>
+            {
                 Ok(if packet.provider { Answer::FromFrame(packet.tag) } else { Answer::Plain })
             }
-            Kind::WriteMiss | Kind::WriteShared | Kind::Purge => cx.store.withdraw(frame).map(|()| {
-                let answer = if packet.provider {
-                    Answer::Retained(cx.store.retain(frame), packet.tag)
-                } else {
-                    Answer::Plain
-                };
-                cx.store.release(frame);
-                answer
-            }),
+            PacketKind::WriteMiss | PacketKind::WriteShared | PacketKind::Purge => {
+                cx.store.withdraw(frame).map(|()| {
+                    let answer = if packet.provider {
+                        Answer::Retained(cx.store.retain(frame), packet.tag)
+                    } else {
+                        Answer::Plain
+                    };
+                    cx.store.release(frame);
+                    answer
+                })
+            }
             _ => return cx.counters.drop(Drop::Nonsense),
         };
         let Ok(answer) = done else {
@@ -86,7 +92,7 @@ impl CacheAgent {
             self.parked.push((frame, *packet));
             return;
         };
-        if packet.event != Kind::ReadMiss {
+        if packet.event != PacketKind::ReadMiss {
             cx.counters.invalidations += 1;
             if packet.in_switch {
                 self.heat.count(packet.tag);
@@ -114,7 +120,7 @@ impl CacheAgent {
 
     fn answer<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet, answer: Answer) {
         let me = Endpoint::CacheAgent(self.node);
-        let ack = packet.reply(Kind::Ack, me, Endpoint::Requester(packet.requester.node));
+        let ack = packet.reply(PacketKind::Ack, me, Endpoint::Requester(packet.requester.node));
         let data = match answer {
             Answer::Plain | Answer::None | Answer::Parked => return cx.send(ack),
             Answer::Retained(data, _) => data,
@@ -125,10 +131,14 @@ impl CacheAgent {
         };
         cx.counters.provided += 1;
         cx.send_block(ack, data);
-        let home_is_stale = packet.event == Kind::ReadMiss && packet.global_status == GlobalStatus::Modified;
+        let home_is_stale =
+            packet.event == PacketKind::ReadMiss && packet.global_status == GlobalStatus::Modified;
         if cx.rules.holds(Rule::AgentWritesBack) && home_is_stale {
             // The home's memory becomes current again; the requester's unlock waits for the home to say so.
-            cx.send_block(packet.reply(Kind::WriteBack, me, Endpoint::HomeAgent(packet.tag.home())), data);
+            cx.send_block(
+                packet.reply(PacketKind::WriteBack, me, Endpoint::HomeAgent(packet.tag.home())),
+                data,
+            );
         }
     }
 }

@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use sorted::Map;
-use wire::{BlockSize, BlockTag, Copyset, GlobalStatus, Kind};
+use wire::{BlockSize, BlockTag, Copyset, GlobalStatus, PacketKind};
 
 /// Bytes of an entry.
 pub const ENTRY_BYTES: usize = size_of::<Entry>();
@@ -89,8 +89,8 @@ impl Directory {
 
     /// True if such an event can be about this entry: locks are taken on lock entries, everything else is about
     /// blocks, and a block's tag is the address of its first byte.
-    pub fn is_entry_for(&self, event: Kind, tag: BlockTag) -> bool {
-        let lock = matches!(event, Kind::LockRead | Kind::LockWrite);
+    pub fn is_entry_for(&self, event: PacketKind, tag: BlockTag) -> bool {
+        let lock = matches!(event, PacketKind::LockRead | PacketKind::LockWrite);
         tag.is_lock_entry() == lock && self.block.offset_in_block(tag.addr()) == 0
     }
 

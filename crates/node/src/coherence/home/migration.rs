@@ -15,8 +15,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use wire::{
-    BlockTag, Copyset, Endpoint, GlobalStatus, Kind, Nanos, Packet, Refusal, RequesterId, Rule, Rules, Seq,
-    SlotId, Status,
+    BlockTag, Copyset, Endpoint, GlobalStatus, Nanos, Packet, PacketKind, Refusal, RequesterId, Rule, Rules,
+    Seq, SlotId, Status,
 };
 
 use super::HomeAgent;
@@ -70,7 +70,7 @@ impl Migration {
     pub(super) fn moving(&self) -> Option<Moving> {
         match self.step {
             Step::Unlocking(unlock) if unlock.status.is_granted() => Some(match unlock.event {
-                Kind::AddToSwitch => Moving::Added(unlock.tag),
+                PacketKind::AddToSwitch => Moving::Added(unlock.tag),
                 _ => Moving::Removed(unlock.tag),
             }),
             _ => None,
@@ -121,9 +121,9 @@ impl HomeAgent {
     fn next_move<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         while self.migration.step == Step::Idle {
             let (kind, tag) = if let Some(tag) = self.migration.remove.pop_front() {
-                (Kind::RemoveFromSwitch, tag)
+                (PacketKind::RemoveFromSwitch, tag)
             } else if let Some(tag) = self.migration.add.pop_front() {
-                (Kind::AddToSwitch, tag)
+                (PacketKind::AddToSwitch, tag)
             } else {
                 return;
             };
@@ -131,7 +131,7 @@ impl HomeAgent {
             let entry = self.directory.entry(tag);
             let waits = cx.config.persistent && live && entry.keeper == Keeper::Home && entry.is_locked();
             let possible = match kind {
-                Kind::AddToSwitch => {
+                PacketKind::AddToSwitch => {
                     let here = live && entry.keeper == Keeper::Home;
                     here && if cx.rules.holds(Rule::AddLocksAtHome) {
                         entry.try_lock(false)
@@ -144,13 +144,13 @@ impl HomeAgent {
             if !possible {
                 // Busy this moment, or overtaken by events: if it stays hot, it comes again next epoch. The hottest are busy
                 // most of the time, and would stay here for long.
-                if waits && kind == Kind::AddToSwitch && !self.migration.waiting.contains(&tag) {
+                if waits && kind == PacketKind::AddToSwitch && !self.migration.waiting.contains(&tag) {
                     self.migration.waiting.push(tag);
                 }
                 continue;
             }
             let (global_status, copyset) = match kind {
-                Kind::AddToSwitch => (entry.status, entry.copyset),
+                PacketKind::AddToSwitch => (entry.status, entry.copyset),
                 _ => (GlobalStatus::Unshared, Copyset::EMPTY),
             };
             self.migration.seq = self.migration.seq.next();
@@ -202,10 +202,10 @@ impl HomeAgent {
         let mut unlock = Packet {
             status: packet.status,
             in_switch: packet.in_switch,
-            ..request.reply(Kind::Unlock, request.from, Endpoint::Switch)
+            ..request.reply(PacketKind::Unlock, request.from, Endpoint::Switch)
         };
         match (request.kind, packet.status) {
-            (Kind::RemoveFromSwitch, Status::Granted) => {
+            (PacketKind::RemoveFromSwitch, Status::Granted) => {
                 let entry = self.directory.entry(packet.tag);
                 entry.status = packet.global_status;
                 entry.copyset = packet.copyset;
@@ -226,7 +226,7 @@ impl HomeAgent {
         }
         let entry = self.directory.entry(unlock.tag);
         match (unlock.event, unlock.status) {
-            (Kind::AddToSwitch, status) => {
+            (PacketKind::AddToSwitch, status) => {
                 if cx.rules.holds(Rule::AddLocksAtHome) {
                     entry.unlock(false);
                 }

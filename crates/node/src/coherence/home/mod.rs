@@ -34,7 +34,7 @@ use alloc::vec::Vec;
 
 use sorted::Set;
 use wire::{
-    BlockTag, Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, Seq, SlotId,
+    BlockTag, Copyset, Endpoint, GlobalStatus, NodeId, Packet, PacketKind, Refusal, RequesterId, Seq, SlotId,
     SwitchEpoch,
 };
 
@@ -76,14 +76,18 @@ pub(crate) struct HomeAgent {
 struct Decided {
     seq: Seq,
     /// What was asked, and of which block: a number stands for one request.
-    event: Kind,
+    event: PacketKind,
     tag: BlockTag,
     how: Decision,
 }
 
 impl Decided {
-    const NOTHING: Self =
-        Self { seq: Seq::NONE, event: Kind::ReadMiss, tag: BlockTag::from_bits(0), how: Decision::Closed };
+    const NOTHING: Self = Self {
+        seq: Seq::NONE,
+        event: PacketKind::ReadMiss,
+        tag: BlockTag::from_bits(0),
+        how: Decision::Closed,
+    };
 
     fn new(packet: &Packet, how: Decision) -> Self {
         Self { seq: packet.seq, event: packet.event, tag: packet.tag, how }

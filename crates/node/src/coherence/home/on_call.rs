@@ -2,7 +2,7 @@
 //!
 //! A call is answered once, and the answer kept: a repeated call gets the same one.
 
-use wire::{Endpoint, GlobalAddr, Kind, Packet, Refusal, Rule, Rules, Status, SwitchEpoch};
+use wire::{Endpoint, GlobalAddr, Packet, PacketKind, Refusal, Rule, Rules, Status, SwitchEpoch};
 
 use super::HomeAgent;
 use super::directory::Keeper;
@@ -29,10 +29,10 @@ impl HomeAgent {
             }
         }
         let answer = match packet.kind {
-            Kind::ChunkRequest => self.grant_chunk(cx, packet),
-            Kind::Mark => self.mark(cx, packet),
+            PacketKind::ChunkRequest => self.grant_chunk(cx, packet),
+            PacketKind::Mark => self.mark(cx, packet),
             // Passed on to the allocator that has the chunk; it answers, and keeps its answer itself.
-            Kind::Free => return self.pass_on(cx, packet),
+            PacketKind::Free => return self.pass_on(cx, packet),
             _ => return cx.counters.drop(Drop::Nonsense),
         };
         let (status, tag, arg) = match answer {
@@ -40,8 +40,13 @@ impl HomeAgent {
             Err(why) => (Status::Refused(why), packet.tag, 0),
         };
         let to = Endpoint::Allocator(packet.requester.node);
-        let reply =
-            Packet { status, tag, arg, event: packet.kind, ..packet.reply(Kind::HomeReply, self.me(), to) };
+        let reply = Packet {
+            status,
+            tag,
+            arg,
+            event: packet.kind,
+            ..packet.reply(PacketKind::HomeReply, self.me(), to)
+        };
         self.calls[packet.requester.index()] = Some(reply);
         cx.send(reply);
     }
@@ -59,7 +64,7 @@ impl HomeAgent {
         Ok((range, range.bytes(cx.config.block)))
     }
 
-    /// Blocks come to incarnation with a discipline, or end theirs. At birth they are zeroed. From their end on, misses
+    /// Blocks become live with a discipline, or end theirs. At birth they are zeroed. From their end on, misses
     /// on them are refused; the allocator then purges the copies that are left.
     fn mark<S: Store, R: Rules>(
         &mut self,
@@ -109,13 +114,13 @@ impl HomeAgent {
             _ if orphaned => {
                 let to = Endpoint::Allocator(packet.requester.node);
                 let status = Status::Refused(Refusal::NodeDown);
-                cx.send(Packet { status, ..packet.reply(Kind::FreeReply, self.me(), to) });
+                cx.send(Packet { status, ..packet.reply(PacketKind::FreeReply, self.me(), to) });
             }
             Some(owner) => cx.send(Packet { from: self.me(), to: Endpoint::Allocator(owner), ..*packet }),
             None => {
                 let to = Endpoint::Allocator(packet.requester.node);
                 let status = Status::Refused(Refusal::NotAnAllocation);
-                cx.send(Packet { status, ..packet.reply(Kind::FreeReply, self.me(), to) });
+                cx.send(Packet { status, ..packet.reply(PacketKind::FreeReply, self.me(), to) });
             }
         }
     }

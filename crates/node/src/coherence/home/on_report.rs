@@ -3,8 +3,8 @@
 use sorted::{Map, Set};
 use switch::coherence::Dump;
 use wire::{
-    BlockTag, Copyset, Discipline, Endpoint, GlobalStatus, Kind, NodeId, Packet, RequesterId, Rule, Rules,
-    Seq, SwitchEpoch,
+    BlockTag, Copyset, Discipline, Endpoint, GlobalStatus, NodeId, Packet, PacketKind, RequesterId, Rule,
+    Rules, Seq, SwitchEpoch,
 };
 
 use super::migration::Migration;
@@ -93,7 +93,7 @@ impl HomeAgent {
         let Some(rebuilding) = &mut self.rebuilding else {
             // The last acknowledgement was lost.
             return match packet.event {
-                Kind::Close => self.acknowledge_report(cx, packet, 0),
+                PacketKind::Close => self.acknowledge_report(cx, packet, 0),
                 _ => cx.counters.drop(Drop::Stale),
             };
         };
@@ -112,7 +112,7 @@ impl HomeAgent {
         if packet.tag.home() != self.node {
             return cx.counters.drop(Drop::Nonsense);
         }
-        if packet.event == Kind::Close {
+        if packet.event == PacketKind::Close {
             rebuilding.awaited = rebuilding.awaited.without(node);
             rebuilding.streams.insert(node, Stream { report: *packet, answer: 0 });
             if rebuilding.awaited.is_empty() {
@@ -144,7 +144,7 @@ impl HomeAgent {
         let rebuilding = self.rebuilding.as_mut()?;
         let event = (packet.requester, Seq(packet.arg));
         match (packet.event, message.data) {
-            (Kind::Report, None) => {
+            (PacketKind::Report, None) => {
                 let mut ended = 0;
                 for bit in (0..GROUP).filter(|bit| packet.arg >> bit & 1 == 1) {
                     let tag = member(cx.config.block, packet.tag, bit);
@@ -161,17 +161,17 @@ impl HomeAgent {
                 return Some(ended);
             }
             _ if packet.requester.node != node && !packet.provider => return None,
-            (Kind::WriteBack, Some(data)) if self.directory.covers(packet.tag) => {
+            (PacketKind::WriteBack, Some(data)) if self.directory.covers(packet.tag) => {
                 // The latest: the reporter has it cached.
                 cx.store.write_home(packet.tag, data);
             }
-            (Kind::WriteMiss, Some(data)) if self.directory.covers(packet.tag) => {
+            (PacketKind::WriteMiss, Some(data)) if self.directory.covers(packet.tag) => {
                 rebuilding.retained.insert(event, (packet.tag, data));
             }
-            (Kind::WriteMiss, None) => {
+            (PacketKind::WriteMiss, None) => {
                 rebuilding.cut.insert(event);
             }
-            (Kind::LockRead | Kind::LockWrite, None) if packet.tag.is_lock_entry() => {
+            (PacketKind::LockRead | PacketKind::LockWrite, None) if packet.tag.is_lock_entry() => {
                 self.take_lock(cx.rules, packet)?;
             }
             _ => return None,
@@ -202,7 +202,7 @@ impl HomeAgent {
         answer: u64,
     ) {
         let Some(node) = packet.from.node() else { return };
-        let ack = packet.reply(Kind::ReportAck, self.me(), Endpoint::CacheAgent(node));
+        let ack = packet.reply(PacketKind::ReportAck, self.me(), Endpoint::CacheAgent(node));
         cx.send(Packet { arg: answer, ..ack });
     }
 

@@ -2,7 +2,7 @@
 
 use switch::coherence::fan_out::fan_out;
 use switch::coherence::tables;
-use wire::{Discipline, Endpoint, Kind, NodeId, Packet, Refusal, Rule, Rules, Status};
+use wire::{Discipline, Endpoint, NodeId, Packet, PacketKind, Refusal, Rule, Rules, Status};
 
 use super::directory::Keeper;
 use super::{Decided, Decision, HomeAgent};
@@ -18,11 +18,11 @@ impl HomeAgent {
         if packet.in_switch {
             return match packet.event {
                 // The switch holds the lock; the home only has the data.
-                Kind::ReadMiss | Kind::WriteMiss => self.answer_with_data(cx, packet),
+                PacketKind::ReadMiss | PacketKind::WriteMiss => self.answer_with_data(cx, packet),
                 _ => cx.counters.drop(Drop::Nonsense),
             };
         }
-        if packet.event == Kind::Peek {
+        if packet.event == PacketKind::Peek {
             return self.on_peek(cx, packet);
         }
         let row = Self::row(packet.requester, packet.seq);
@@ -41,7 +41,10 @@ impl HomeAgent {
             Decision::Granted => self.forward(cx, packet, repeated),
             Decision::Refused(why) => {
                 let to = Endpoint::Requester(packet.requester.node);
-                cx.send(Packet { status: Status::Refused(why), ..packet.reply(Kind::Ack, self.me(), to) });
+                cx.send(Packet {
+                    status: Status::Refused(why),
+                    ..packet.reply(PacketKind::Ack, self.me(), to)
+                });
             }
             Decision::Closed => unreachable!("returned above"),
         }
@@ -64,7 +67,10 @@ impl HomeAgent {
         match refused {
             Some(why) => {
                 let to = Endpoint::Requester(packet.requester.node);
-                cx.send(Packet { status: Status::Refused(why), ..packet.reply(Kind::Ack, self.me(), to) });
+                cx.send(Packet {
+                    status: Status::Refused(why),
+                    ..packet.reply(PacketKind::Ack, self.me(), to)
+                });
             }
             None if cx.rules.holds(Rule::OwnerAnswersPeek) => self.forward(cx, packet, false),
             None => Self::send_data(cx, self.node, packet),
@@ -105,7 +111,7 @@ impl HomeAgent {
         let block = wire::BlockTag::from_bits(packet.tag.addr().bits());
         let have = self.chunks.discipline_of(block);
         match packet.event {
-            Kind::ReadMiss | Kind::WriteMiss | Kind::Peek => match have {
+            PacketKind::ReadMiss | PacketKind::WriteMiss | PacketKind::Peek => match have {
                 None => Err(Refusal::Unallocated),
                 Some(Discipline::Coherent) if !self.lost.is_empty() && self.lost.contains(&block) => {
                     Err(Refusal::Lost)
@@ -113,9 +119,12 @@ impl HomeAgent {
                 Some(Discipline::Coherent) => Ok(()),
                 Some(_) => Err(Refusal::WrongDiscipline),
             },
-            Kind::LockRead | Kind::LockWrite => have.map(|_| ()).ok_or(Refusal::Unallocated),
+            PacketKind::LockRead | PacketKind::LockWrite => have.map(|_| ()).ok_or(Refusal::Unallocated),
             // What is cached was allocated. It may have been freed by now: then it is being purged.
-            Kind::WriteShared | Kind::EvictShared | Kind::EvictModified | Kind::Purge
+            PacketKind::WriteShared
+            | PacketKind::EvictShared
+            | PacketKind::EvictModified
+            | PacketKind::Purge
                 if self.directory.covers(block) =>
             {
                 Ok(())
@@ -160,7 +169,10 @@ impl HomeAgent {
             Ok(()) => Self::send_data(cx, self.node, packet),
             Err(why) => {
                 let to = Endpoint::Requester(packet.requester.node);
-                cx.send(Packet { status: Status::Refused(why), ..packet.reply(Kind::Ack, self.me(), to) });
+                cx.send(Packet {
+                    status: Status::Refused(why),
+                    ..packet.reply(PacketKind::Ack, self.me(), to)
+                });
             }
         }
     }
@@ -168,6 +180,6 @@ impl HomeAgent {
     fn send_data<S: Store, R: Rules>(cx: &mut Context<'_, S, R>, node: NodeId, packet: &Packet) {
         let to = Endpoint::Requester(packet.requester.node);
         let data = cx.store.home_contents(packet.tag);
-        cx.send_block(packet.reply(Kind::Ack, Endpoint::HomeAgent(node), to), data);
+        cx.send_block(packet.reply(PacketKind::Ack, Endpoint::HomeAgent(node), to), data);
     }
 }

@@ -1,6 +1,6 @@
 //! The requester ends an event on a block that the home keeps.
 
-use wire::{Endpoint, GlobalStatus, Kind, Packet, Rule, Rules};
+use wire::{Endpoint, GlobalStatus, Packet, PacketKind, Rule, Rules};
 
 use super::directory::Keeper;
 use super::{Decided, Decision, HomeAgent};
@@ -28,7 +28,7 @@ impl HomeAgent {
         // From here on no late copy of the request is decided any more.
         self.decided[row] = Decided::new(packet, Decision::Closed);
         let to = Endpoint::Requester(packet.requester.node);
-        cx.send(Packet { provider: false, ..packet.reply(Kind::UnlockAck, self.me(), to) });
+        cx.send(Packet { provider: false, ..packet.reply(PacketKind::UnlockAck, self.me(), to) });
         if released && cx.config.persistent && !packet.tag.is_lock_entry() {
             self.on_free_entry(cx, packet.tag);
         }
@@ -43,11 +43,11 @@ impl HomeAgent {
             return;
         }
         match packet.event {
-            Kind::ReadMiss if rules.holds(Rule::ReadUnlockMerges) => {
+            PacketKind::ReadMiss if rules.holds(Rule::ReadUnlockMerges) => {
                 entry.status = GlobalStatus::Shared;
                 entry.copyset = entry.copyset.union(packet.copyset);
             }
-            Kind::LockRead | Kind::LockWrite => {}
+            PacketKind::LockRead | PacketKind::LockWrite => {}
             _ => {
                 entry.status = packet.global_status;
                 entry.copyset = packet.copyset;

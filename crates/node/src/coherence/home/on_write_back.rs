@@ -1,6 +1,6 @@
 //! A copy of a modified block comes home: because its owner evicts it, or because somebody reads it.
 
-use wire::{Endpoint, Kind, Packet, Rule, Rules};
+use wire::{Endpoint, Packet, PacketKind, Rule, Rules};
 
 use super::HomeAgent;
 use crate::coherence::context::Context;
@@ -29,7 +29,7 @@ impl HomeAgent {
             *last = packet.seq;
             cx.store.write_home(packet.tag, data);
         }
-        self.acknowledge(cx, packet, Kind::WriteBackAck);
+        self.acknowledge(cx, packet, PacketKind::WriteBackAck);
     }
 
     /// The event is about to be unlocked: no late write-back of it counts.
@@ -38,10 +38,10 @@ impl HomeAgent {
         if cx.rules.holds(Rule::ClosedTakesNoWriteBack) {
             *last = packet.seq.max(*last);
         }
-        self.acknowledge(cx, packet, Kind::CloseAck);
+        self.acknowledge(cx, packet, PacketKind::CloseAck);
     }
 
-    fn acknowledge<S: Store, R: Rules>(&self, cx: &mut Context<'_, S, R>, packet: &Packet, kind: Kind) {
+    fn acknowledge<S: Store, R: Rules>(&self, cx: &mut Context<'_, S, R>, packet: &Packet, kind: PacketKind) {
         cx.send(packet.reply(kind, self.me(), Endpoint::Requester(packet.requester.node)));
     }
 }

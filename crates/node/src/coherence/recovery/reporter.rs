@@ -19,8 +19,8 @@ use alloc::vec::Vec;
 
 use sorted::Map;
 use wire::{
-    BlockSize, BlockTag, Copyset, Endpoint, GlobalStatus, Kind, Nanos, NodeId, Packet, RequesterId, Rule,
-    Rules, Seq, SlotId,
+    BlockSize, BlockTag, Copyset, Endpoint, GlobalStatus, Nanos, NodeId, Packet, PacketKind, RequesterId,
+    Rule, Rules, Seq, SlotId,
 };
 
 use super::saved::{Cut, Retained, Saved};
@@ -37,7 +37,7 @@ const TIMEOUT: Nanos = Nanos::from_millis(1);
 /// A lock that an application holds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Held {
-    pub(crate) kind: Kind,
+    pub(crate) kind: PacketKind,
     pub(crate) requester: RequesterId,
     pub(crate) seq: Seq,
     pub(crate) entry: BlockTag,
@@ -177,34 +177,34 @@ impl Reporter {
             from: Endpoint::CacheAgent(self.node),
             to: Endpoint::HomeAgent(home),
             epoch: cx.config.switch_epoch,
-            ..Packet::request(Kind::Report, tag, requester, stream.seq)
+            ..Packet::request(PacketKind::Report, tag, requester, stream.seq)
         };
         let me = RequesterId { node: self.node, slot: SlotId::MIGRATION };
         let nowhere = BlockTag::from_bits(wire::GlobalAddr::new(home, 0).bits());
         let own = |packet| Packet { incarnation: cx.config.incarnation, ..packet };
         match item {
-            Item::Nothing => cx.send(own(about(Kind::Report, nowhere, me, 0))),
-            Item::NoMore => cx.send(own(about(Kind::Close, nowhere, me, 0))),
+            Item::Nothing => cx.send(own(about(PacketKind::Report, nowhere, me, 0))),
+            Item::NoMore => cx.send(own(about(PacketKind::Close, nowhere, me, 0))),
             Item::Copies { first, access, blocks } => {
                 let global_status = match access {
                     Access::Shared => GlobalStatus::Shared,
                     Access::Modified => GlobalStatus::Modified,
                 };
-                cx.send(Packet { global_status, ..own(about(Kind::Report, first, me, blocks)) });
+                cx.send(Packet { global_status, ..own(about(PacketKind::Report, first, me, blocks)) });
             }
             Item::Stale(tag) => match cx.store.lookup(tag) {
                 Some((frame, _)) => {
                     let data = cx.store.contents(frame);
-                    cx.send_block(own(about(Kind::WriteBack, tag, me, 0)), data);
+                    cx.send_block(own(about(PacketKind::WriteBack, tag, me, 0)), data);
                 }
                 // It belonged to no allocation, and was dropped.
-                None => cx.send(own(about(Kind::Report, nowhere, me, 0))),
+                None => cx.send(own(about(PacketKind::Report, nowhere, me, 0))),
             },
             Item::Retained(it) => {
-                let packet = about(Kind::WriteMiss, it.tag, it.requester, it.seq.0);
+                let packet = about(PacketKind::WriteMiss, it.tag, it.requester, it.seq.0);
                 cx.send_block(Packet { provider: true, incarnation: it.incarnation, ..packet }, it.data);
             }
-            Item::Cut(it) => cx.send(own(about(Kind::WriteMiss, it.tag, it.requester, it.seq.0))),
+            Item::Cut(it) => cx.send(own(about(PacketKind::WriteMiss, it.tag, it.requester, it.seq.0))),
             Item::Held(it) => cx.send(own(about(it.kind, it.entry, it.requester, it.seq.0))),
         }
     }

@@ -1,6 +1,6 @@
 //! A thread missed: get the block into the cache with the access that it needs.
 
-use wire::{BlockTag, Kind, Refusal, Rules, SlotId};
+use wire::{BlockTag, PacketKind, Refusal, Rules, SlotId};
 
 use super::{Fetch, Requesters, Wait, Work};
 use crate::coherence::context::Context;
@@ -55,7 +55,7 @@ impl Requesters {
         let event = match cx.store.lookup(fetch.tag) {
             Some((frame, Access::Modified)) if fetch.leaves => {
                 fetch.victim = Some(frame);
-                Some((Kind::EvictModified, fetch.tag))
+                Some((PacketKind::EvictModified, fetch.tag))
             }
             // It is gone, or the home has it by now.
             _ if fetch.leaves => return self.complete_fetch(cx, slot, fetch, Outcome::Retry),
@@ -63,8 +63,8 @@ impl Requesters {
                 let outcome = cx.store.pin(frame).map_or(Outcome::Retry, |()| Outcome::Pinned(frame));
                 return self.complete_fetch(cx, slot, fetch, outcome);
             }
-            Some(_) => Some((Kind::WriteShared, fetch.tag)),
-            None if fetch.peek.is_some() => Some((Kind::Peek, fetch.tag)),
+            Some(_) => Some((PacketKind::WriteShared, fetch.tag)),
+            None if fetch.peek.is_some() => Some((PacketKind::Peek, fetch.tag)),
             None if fetch.frame.is_some() => Some((miss(fetch.access), fetch.tag)),
             None => match cx.store.reserve(fetch.tag, |frame| self.is_victim(frame)) {
                 Reservation::Reserved(frame) => {
@@ -76,7 +76,11 @@ impl Requesters {
                 Reservation::Evict { frame, tag, access } => {
                     fetch.victim = Some(frame);
                     Some((
-                        if access == Access::Shared { Kind::EvictShared } else { Kind::EvictModified },
+                        if access == Access::Shared {
+                            PacketKind::EvictShared
+                        } else {
+                            PacketKind::EvictModified
+                        },
                         tag,
                     ))
                 }
@@ -118,9 +122,9 @@ impl Requesters {
     }
 }
 
-const fn miss(access: Access) -> Kind {
+const fn miss(access: Access) -> PacketKind {
     match access {
-        Access::Shared => Kind::ReadMiss,
-        Access::Modified => Kind::WriteMiss,
+        Access::Shared => PacketKind::ReadMiss,
+        Access::Modified => PacketKind::WriteMiss,
     }
 }

@@ -1,6 +1,6 @@
 //! An event is begun, and ended by its unlock.
 
-use wire::{BlockTag, Endpoint, Kind, Nanos, Packet, Rule, Rules, SlotId, Status};
+use wire::{BlockTag, Endpoint, Nanos, Packet, PacketKind, Rule, Rules, SlotId, Status};
 
 use super::next_state::next_state;
 use super::wait_queue::{self, QueuePosition};
@@ -23,7 +23,7 @@ impl Requesters {
         &mut self,
         cx: &mut Context<'_, S, R>,
         slot: SlotId,
-        kind: Kind,
+        kind: PacketKind,
         tag: BlockTag,
     ) {
         let requester = self.id(slot);
@@ -37,12 +37,12 @@ impl Requesters {
         // Picks the provider. It travels with the request so that every copy of it picks the same one.
         let choice = u64::from(cx.random_bits(seq.0));
         let arg = match it.work {
-            Work::Fetch(Fetch { peek: Some(words), .. }) if kind == Kind::Peek => words.arg(),
+            Work::Fetch(Fetch { peek: Some(words), .. }) if kind == PacketKind::Peek => words.arg(),
             _ => choice,
         };
         let request = Packet {
             // Of a request to the switch: it may wait in the queue.
-            provider: kind == Kind::ReadMiss && wait_queue::joins_queue(cx.config, &it.work),
+            provider: kind == PacketKind::ReadMiss && wait_queue::joins_queue(cx.config, &it.work),
             epoch: cx.config.switch_epoch,
             incarnation: cx.config.incarnation,
             arg,
@@ -82,7 +82,7 @@ impl Requesters {
         let mut packet = Packet {
             status,
             arg: 0,
-            ..event.request.reply(Kind::Unlock, event.request.from, Endpoint::Switch)
+            ..event.request.reply(PacketKind::Unlock, event.request.from, Endpoint::Switch)
         };
         let mut after = (packet.global_status, packet.copyset);
         if let Some(found) = event.found {

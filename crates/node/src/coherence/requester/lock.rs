@@ -7,7 +7,7 @@
 //! on that block would fail for as long as it holds the lock. At most half of a node's slots may be held, because a
 //! holder needs others for its misses.
 
-use wire::{BlockTag, Kind, Rules, SlotId, Status};
+use wire::{BlockTag, PacketKind, Rules, SlotId, Status};
 
 use super::{Requesters, Stage, Work};
 use crate::coherence::context::Context;
@@ -41,7 +41,7 @@ impl Requesters {
     /// Starts to invalidate every copy of a freed block, in the allocator's own slot.
     pub(crate) fn purge<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, tag: BlockTag) {
         self.occupy_slot(SlotId::RECLAIM, Work::Purge { tag, refusals: 0 });
-        self.begin(cx, SlotId::RECLAIM, Kind::Purge, tag);
+        self.begin(cx, SlotId::RECLAIM, PacketKind::Purge, tag);
     }
 
     /// Slots that hold locks or try to.
@@ -60,7 +60,7 @@ impl Requesters {
         entry: BlockTag,
         write: bool,
     ) {
-        self.begin(cx, slot, if write { Kind::LockWrite } else { Kind::LockRead }, entry);
+        self.begin(cx, slot, if write { PacketKind::LockWrite } else { PacketKind::LockRead }, entry);
     }
 
     /// The application releases the lock that it took in this slot.

@@ -40,7 +40,7 @@ mod wait_queue;
 use alloc::boxed::Box;
 
 use wire::{
-    BlockTag, Copyset, GlobalStatus, Kind, Nanos, NodeId, Packet, RequesterId, Rule, Rules, Seq, SlotId,
+    BlockTag, Copyset, GlobalStatus, Nanos, NodeId, Packet, PacketKind, RequesterId, Rule, Rules, Seq, SlotId,
 };
 
 use crate::coherence::allocation::Call;
@@ -357,8 +357,8 @@ impl Event {
         }
         let me = self.request.requester.node;
         match self.request.kind {
-            Kind::WriteMiss | Kind::Purge => found.copyset,
-            Kind::WriteShared => found.copyset.without(me),
+            PacketKind::WriteMiss | PacketKind::Purge => found.copyset,
+            PacketKind::WriteShared => found.copyset.without(me),
             // One agent answers, whichever it is; or the home, the switch.
             _ => Copyset::EMPTY,
         }
@@ -368,7 +368,7 @@ impl Event {
     fn is_granted<R: Rules>(&self, rules: R) -> bool {
         let Some(found) = &self.found else { return false };
         let awaited = self.awaited(rules, found);
-        let data = matches!(self.request.kind, Kind::ReadMiss | Kind::WriteMiss);
+        let data = matches!(self.request.kind, PacketKind::ReadMiss | PacketKind::WriteMiss);
         (!data || self.has_data)
             && awaited.without_all(self.answered).is_empty()
             && (!awaited.is_empty() || self.answered_alone || !self.answered.is_empty())

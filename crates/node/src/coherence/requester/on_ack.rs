@@ -1,7 +1,9 @@
 //! An answer to a request: the event is granted piece by piece, or refused.
 
 use switch::coherence::wait_queue;
-use wire::{Copyset, Endpoint, GlobalStatus, Kind, Nanos, Packet, Refusal, Rule, Rules, SlotId, Status};
+use wire::{
+    Copyset, Endpoint, GlobalStatus, Nanos, Packet, PacketKind, Refusal, Rule, Rules, SlotId, Status,
+};
 
 use super::{Fetch, Found, Requesters, Stage, Work, peek};
 use crate::coherence::context::Context;
@@ -29,7 +31,7 @@ impl Requesters {
             let sample = cx.now.saturating_sub(event.sent);
             self.round_trip.measured(sample);
         }
-        if packet.event == Kind::Peek {
+        if packet.event == PacketKind::Peek {
             return self.on_peek_ack(cx, slot, &message);
         }
         event.handed |= wait_queue::code_in(packet.arg).is_some();
@@ -72,7 +74,7 @@ impl Requesters {
         let event = self.slots[slot.index()].event.as_mut().expect("checked by the caller");
         let waits_for_home = matches!(event.stage, Stage::Closing { write_back: true, .. });
         if !waits_for_home
-            || event.request.kind != Kind::ReadMiss
+            || event.request.kind != PacketKind::ReadMiss
             || !cx.rules.holds(Rule::SharedStandsForCopy)
             || !packet.status.is_granted()
             || packet.global_status != GlobalStatus::Shared
@@ -153,16 +155,16 @@ impl Requesters {
             return;
         }
         match (event.request.kind, self.slots[slot.index()].work) {
-            (Kind::ReadMiss | Kind::WriteMiss, Work::Fetch(mut fetch)) => {
+            (PacketKind::ReadMiss | PacketKind::WriteMiss, Work::Fetch(mut fetch)) => {
                 let frame = fetch.frame.take().expect("a miss has a frame reserved");
                 cx.store.publish(frame, fetch.tag, fetch.access, true);
-                if let (Kind::ReadMiss, Some(found)) = (event.request.kind, event.found) {
+                if let (PacketKind::ReadMiss, Some(found)) = (event.request.kind, event.found) {
                     self.reuse.missed(fetch.tag, found.status);
                 }
                 self.complete_fetch(cx, slot, fetch, Outcome::Pinned(frame));
                 self.close(cx, slot);
             }
-            (Kind::WriteShared, Work::Fetch(fetch)) => {
+            (PacketKind::WriteShared, Work::Fetch(fetch)) => {
                 let Some((frame, Access::Shared)) = cx.store.lookup(fetch.tag) else {
                     panic!("WRITE-SHARED was granted, so the copy is there and shared: {event:?}");
                 };
@@ -172,10 +174,10 @@ impl Requesters {
                 self.complete_fetch(cx, slot, fetch, Outcome::Pinned(frame));
                 self.close(cx, slot);
             }
-            (Kind::EvictShared | Kind::EvictModified, Work::Fetch(fetch)) => {
+            (PacketKind::EvictShared | PacketKind::EvictModified, Work::Fetch(fetch)) => {
                 self.withdraw_victim(cx, slot, fetch);
             }
-            (Kind::LockRead | Kind::LockWrite, Work::Lock { refusals, .. }) => {
+            (PacketKind::LockRead | PacketKind::LockWrite, Work::Lock { refusals, .. }) => {
                 let it = &mut self.slots[slot.index()];
                 let event = it.event.as_mut().expect("it is open");
                 event.stage = Stage::Held;
@@ -184,7 +186,7 @@ impl Requesters {
                 self.finish_work(slot);
                 cx.completed(slot, Outcome::Locked);
             }
-            (Kind::Purge, Work::Purge { .. }) => self.close(cx, slot),
+            (PacketKind::Purge, Work::Purge { .. }) => self.close(cx, slot),
             (kind, work) => panic!("{kind:?} was granted to a slot that does {work:?}"),
         }
     }

@@ -1,6 +1,6 @@
 //! From the grant to the acknowledged unlock.
 
-use wire::{Copyset, Endpoint, GlobalStatus, Kind, Packet, Rule, Rules, SlotId, Status};
+use wire::{Copyset, Endpoint, GlobalStatus, Packet, PacketKind, Rule, Rules, SlotId, Status};
 
 use super::event::Timeout;
 use super::{Event, Requesters, Stage, Wait, Work};
@@ -23,19 +23,23 @@ impl Requesters {
         let found = event.found.expect("a granted event has found the metadata");
         let kind = event.request.kind;
         let sends_home = cx.rules.holds(Rule::ReadWaitsForHome)
-            && kind == Kind::ReadMiss
+            && kind == PacketKind::ReadMiss
             && found.status == GlobalStatus::Modified
             && !event.early_write_back;
-        let repeated = cx.rules.holds(Rule::RepeatedReadIsClosed) && kind == Kind::ReadMiss && found.repeated;
+        let repeated =
+            cx.rules.holds(Rule::RepeatedReadIsClosed) && kind == PacketKind::ReadMiss && found.repeated;
         let agents = if repeated { found.copyset } else { Copyset::EMPTY };
-        let stage =
-            Stage::Closing { write_back: sends_home || kind == Kind::EvictModified, agents, home: repeated };
+        let stage = Stage::Closing {
+            write_back: sends_home || kind == PacketKind::EvictModified,
+            agents,
+            home: repeated,
+        };
         event.stage = stage;
         event.deadline = deadline;
         event.repeats = 0;
         self.arm(deadline);
         self.send_closing(cx, slot);
-        if !cx.rules.holds(Rule::EvictionWaitsForHome) && kind == Kind::EvictModified {
+        if !cx.rules.holds(Rule::EvictionWaitsForHome) && kind == PacketKind::EvictModified {
             let event = self.slots[slot.index()].event.as_mut().expect("it is open");
             event.stage = Stage::Closing { write_back: false, agents, home: repeated };
         }
@@ -49,22 +53,22 @@ impl Requesters {
         let Stage::Closing { write_back, agents, home } = event.stage else { return };
         let request = Packet { arg: 0, ..event.request };
         let home_agent = Endpoint::HomeAgent(request.tag.home());
-        if write_back && request.kind == Kind::EvictModified {
+        if write_back && request.kind == PacketKind::EvictModified {
             let Work::Fetch(super::Fetch { frame: Some(frame), .. }) = it.work else {
                 panic!("an eviction keeps its frame until the home has the block: {:?}", it.work);
             };
             let data = cx.store.contents(frame);
-            cx.send_block(request.reply(Kind::WriteBack, request.from, home_agent), data);
+            cx.send_block(request.reply(PacketKind::WriteBack, request.from, home_agent), data);
         }
         if write_back && cx.rules.holds(Rule::CopyBeforeClose) {
             // First the copy: an agent that is told to close takes, and sends, none any more.
             return;
         }
         for node in agents.iter() {
-            cx.send(request.reply(Kind::Close, request.from, Endpoint::CacheAgent(node)));
+            cx.send(request.reply(PacketKind::Close, request.from, Endpoint::CacheAgent(node)));
         }
         if home {
-            cx.send(request.reply(Kind::Close, request.from, home_agent));
+            cx.send(request.reply(PacketKind::Close, request.from, home_agent));
         }
     }
 
@@ -159,7 +163,7 @@ impl Requesters {
         match self.slots[slot.index()].work {
             Work::Fetch(fetch) => self.advance_fetch(cx, slot, fetch),
             Work::Lock { entry, write, .. } => self.advance_lock(cx, slot, entry, write),
-            Work::Purge { tag, .. } => self.begin(cx, slot, Kind::Purge, tag),
+            Work::Purge { tag, .. } => self.begin(cx, slot, PacketKind::Purge, tag),
             Work::None | Work::Call(_) => {}
         }
     }

@@ -52,7 +52,7 @@ impl Requesters {
             }
             Stage::Closing { write_back, .. } => {
                 self.send_closing(cx, slot);
-                if write_back && request.kind == wire::Kind::ReadMiss {
+                if write_back && request.kind == wire::PacketKind::ReadMiss {
                     // The owner sends the block home again.
                     if event_is_handed {
                         return self.ask_agents(cx, slot);

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Copyset, Kind, Refusal, Rule, Rules, Seq, SlotId, SwitchEpoch};
+use wire::{Copyset, PacketKind, Refusal, Rule, Rules, Seq, SlotId, SwitchEpoch};
 
 use super::{Event, Requesters, Stage, Wait, Work};
 use crate::coherence::context::Context;
@@ -79,14 +79,16 @@ impl Requesters {
         }
         match (request.kind, event.stage) {
             // Nobody has what a provider kept for this.
-            (Kind::WriteMiss, Stage::Asking) => {
+            (PacketKind::WriteMiss, Stage::Asking) => {
                 let (requester, seq, tag) = (request.requester, request.seq, request.tag);
                 saved.cut(Cut { epoch: left, requester, seq, tag });
             }
             // The thread went on with a copy that the home may not have.
-            (Kind::ReadMiss, Stage::Closing { write_back: true, .. }) => saved.stale(request.tag),
+            (PacketKind::ReadMiss, Stage::Closing { write_back: true, .. }) => saved.stale(request.tag),
             // The block is in the frame still, and nobody else has it.
-            (Kind::EvictModified, Stage::Closing { .. }) if cx.rules.holds(Rule::CutEvictionIsUndone) => {
+            (PacketKind::EvictModified, Stage::Closing { .. })
+                if cx.rules.holds(Rule::CutEvictionIsUndone) =>
+            {
                 let Work::Fetch(fetch) = &mut self.slots[slot.index()].work else { return };
                 if let Some(frame) = fetch.frame.take() {
                     cx.store.publish(frame, request.tag, Access::Modified, false);

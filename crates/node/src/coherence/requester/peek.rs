@@ -16,7 +16,7 @@
 
 use alloc::boxed::Box;
 
-use wire::{BlockTag, GlobalStatus, Kind, Packet, Refusal, Rule, Rules, SlotId, Status};
+use wire::{BlockTag, GlobalStatus, Packet, PacketKind, Refusal, Rule, Rules, SlotId, Status};
 
 use super::{Fetch, Requesters, Work};
 use crate::coherence::config::Peeks;
@@ -33,7 +33,7 @@ const LEN_BITS: u32 = 12;
 
 /// Which bytes of its block the answer to a PEEK carries, as offset and length. None: it is something else.
 pub fn peeked_bytes(packet: &Packet) -> Option<(usize, usize)> {
-    (packet.kind == Kind::Ack && packet.event == Kind::Peek && packet.payload > 0).then(|| {
+    (packet.kind == PacketKind::Ack && packet.event == PacketKind::Peek && packet.payload > 0).then(|| {
         #[allow(clippy::cast_possible_truncation, reason = "the upper half")]
         let words = Words((packet.arg >> 32) as u32);
         ((words.0 >> LEN_BITS) as usize, words.len() as usize)
@@ -242,7 +242,7 @@ impl Requesters {
 /// An answer that is not to the request that is open: true for a PEEK's, in the mutant that does not mind.
 pub(super) fn mistakes<R: Rules>(rules: R, open: &Packet, answer: &Packet) -> bool {
     !rules.holds(Rule::PeekKnowsItsAnswer)
-        && open.kind == Kind::Peek
-        && answer.event == Kind::Peek
+        && open.kind == PacketKind::Peek
+        && answer.event == PacketKind::Peek
         && answer.tag == open.tag
 }

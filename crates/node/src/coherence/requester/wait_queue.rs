@@ -30,7 +30,8 @@
 use switch::coherence::fan_out::fan_out;
 use switch::coherence::{tables, wait_queue};
 use wire::{
-    Copyset, Endpoint, GlobalStatus, Kind, Nanos, NodeId, Packet, Refusal, Rule, Rules, Seq, SlotId, Status,
+    Copyset, Endpoint, GlobalStatus, Nanos, NodeId, Packet, PacketKind, Refusal, Rule, Rules, Seq, SlotId,
+    Status,
 };
 
 use super::event::Timeout;
@@ -167,7 +168,7 @@ impl Requesters {
             _ => {
                 let to = Endpoint::Requester(found.requester.node);
                 let status = Status::Refused(Refusal::Outdated);
-                cx.send(Packet { status, ..found.reply(Kind::Ack, me, to) });
+                cx.send(Packet { status, ..found.reply(PacketKind::Ack, me, to) });
             }
         }
     }
@@ -241,7 +242,7 @@ impl Requesters {
                 let found = Self::found_for(packet, follower, *after);
                 let from = Endpoint::Requester(self.node);
                 let to = Endpoint::Requester(follower.requester.node);
-                cx.send(found.reply(Kind::Handover, from, to));
+                cx.send(found.reply(PacketKind::Handover, from, to));
             }
             QueuePosition::Followed => {}
             QueuePosition::Last | QueuePosition::Handed { unlocked: false, .. } => cx.send(*packet),
@@ -305,7 +306,7 @@ impl Requesters {
         let it = &self.slots[slot.index()];
         let event = it.event.as_ref().expect("checked by the caller");
         let Work::Fetch(fetch) = it.work else { return false };
-        let lost = event.request.kind == Kind::WriteShared && cx.store.lookup(fetch.tag).is_none();
+        let lost = event.request.kind == PacketKind::WriteShared && cx.store.lookup(fetch.tag).is_none();
         if !lost || fetch.frame.is_some() {
             return false;
         }
@@ -315,7 +316,7 @@ impl Requesters {
         let it = &mut self.slots[slot.index()];
         it.work = Work::Fetch(Fetch { frame: Some(frame), ..fetch });
         let event = it.event.as_mut().expect("checked above");
-        (event.request.kind, event.request.event) = (Kind::WriteMiss, Kind::WriteMiss);
+        (event.request.kind, event.request.event) = (PacketKind::WriteMiss, PacketKind::WriteMiss);
         if let Some(found) = &mut event.found {
             found.void = false;
         }
@@ -329,7 +330,7 @@ impl Requesters {
         let (before, _) = wait_queue::decode(code);
         if before.node.index() < cx.config.nodes {
             let (from, to) = (Endpoint::Requester(self.node), Endpoint::Requester(before.node));
-            cx.send(packet.reply(Kind::HandoverAck, from, to));
+            cx.send(packet.reply(PacketKind::HandoverAck, from, to));
         }
     }
 

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 
 use sorted::Map;
 use switch::coherence::set_of;
-use wire::{BlockTag, Endpoint, Kind, NodeId, Packet, RequesterId, Rules, Seq, SlotId, Status};
+use wire::{BlockTag, Endpoint, NodeId, Packet, PacketKind, RequesterId, Rules, Seq, SlotId, Status};
 
 use crate::coherence::context::Context;
 
@@ -100,7 +100,7 @@ impl Shadow {
             to: Endpoint::HomeAgent(key.1.home()),
             epoch: cx.config.switch_epoch,
             incarnation: cx.config.incarnation,
-            ..Packet::request(Kind::Demote, key.1, requester, Seq::NONE)
+            ..Packet::request(PacketKind::Demote, key.1, requester, Seq::NONE)
         });
     }
 }

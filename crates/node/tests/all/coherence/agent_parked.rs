@@ -1,7 +1,7 @@
 //! The cache agent while a thread of its node has the frame pinned: requests wait, and are answered once.
 
 use node::{Access, DataRef, Drop, FrameId};
-use wire::{GlobalStatus, Kind, Packet};
+use wire::{GlobalStatus, Packet, PacketKind};
 
 use crate::coherence::packets::{requester, theirs, to_agent, to_provider};
 use crate::coherence::rig::Rig;
@@ -14,7 +14,7 @@ fn writing() -> (Rig, FrameId) {
 }
 
 fn requests() -> [Packet; 3] {
-    [Kind::ReadMiss, Kind::WriteMiss, Kind::Purge]
+    [PacketKind::ReadMiss, PacketKind::WriteMiss, PacketKind::Purge]
         .map(|kind| to_provider(kind, theirs(1), 1, GlobalStatus::Modified, [1]))
 }
 
@@ -26,7 +26,7 @@ fn a_request_waits_for_the_threads_access_and_is_answered_with_what_it_wrote() {
         assert_eq!(rig.cached(theirs(1)), Some((Access::Modified, 7)));
         assert_eq!(rig.node.counters().parked, 1);
         rig.store.frames[frame.0 as usize].stamp = 8;
-        let answer = rig.unpin(frame).one(Kind::Ack);
+        let answer = rig.unpin(frame).one(PacketKind::Ack);
         assert_eq!(answer.data, Some(DataRef(8)), "{:?}", request.kind);
     }
 }
@@ -38,7 +38,7 @@ fn a_duplicate_of_a_request_that_waits_is_dropped_and_one_after_the_answer_gets_
         let _ = rig.packet(request);
         rig.drops(Drop::Duplicate, request);
         let first = rig.unpin(frame);
-        assert_eq!(first.one(Kind::Ack).packet.seq, request.seq);
+        assert_eq!(first.one(PacketKind::Ack).packet.seq, request.seq);
         assert_eq!(rig.packet(request), first);
     }
 }
@@ -50,7 +50,7 @@ fn all_readers_that_wait_are_answered() {
     let _ = rig.packet(read);
     let _ = rig.packet(Packet { requester: requester(2, 0), ..read });
     let out = rig.unpin(frame);
-    assert_eq!(out.kinds(), [Kind::Ack, Kind::WriteBack, Kind::Ack, Kind::WriteBack]);
+    assert_eq!(out.kinds(), [PacketKind::Ack, PacketKind::WriteBack, PacketKind::Ack, PacketKind::WriteBack]);
     assert_eq!(rig.cached(theirs(1)), Some((Access::Shared, 7)));
 }
 
@@ -59,17 +59,17 @@ fn a_request_for_another_frame_does_not_wait() {
     let (mut rig, frame) = writing();
     let _ = rig.cache(theirs(2), Access::Shared, 9);
     let _ = rig.packet(requests()[1]);
-    let other = to_agent(Kind::WriteMiss, theirs(2), 2, GlobalStatus::Shared, [1]);
-    assert_eq!(rig.packet(other).kinds(), [Kind::Ack]);
-    assert_eq!(rig.unpin(frame).kinds(), [Kind::Ack]);
+    let other = to_agent(PacketKind::WriteMiss, theirs(2), 2, GlobalStatus::Shared, [1]);
+    assert_eq!(rig.packet(other).kinds(), [PacketKind::Ack]);
+    assert_eq!(rig.unpin(frame).kinds(), [PacketKind::Ack]);
 }
 
 #[test]
 fn a_read_of_a_shared_block_does_not_wait_for_a_thread_that_reads_it_too() {
     let mut rig = Rig::new();
     let _ = rig.cache_pinned(theirs(1), Access::Shared, 7);
-    let read = to_provider(Kind::ReadMiss, theirs(1), 1, GlobalStatus::Shared, [1]);
-    assert_eq!(rig.packet(read).kinds(), [Kind::Ack]);
+    let read = to_provider(PacketKind::ReadMiss, theirs(1), 1, GlobalStatus::Shared, [1]);
+    assert_eq!(rig.packet(read).kinds(), [PacketKind::Ack]);
 }
 
 #[test]

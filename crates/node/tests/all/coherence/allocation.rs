@@ -3,7 +3,8 @@
 
 use node::{Drop, Outcome};
 use wire::{
-    BlockTag, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Kind, Nanos, NodeId, Packet, Refusal, Status,
+    BlockTag, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Nanos, NodeId, Packet, PacketKind, Refusal,
+    Status,
 };
 
 use crate::coherence::packets::{
@@ -29,12 +30,12 @@ fn allocated(rig: &mut Rig) -> GlobalAddr {
 
 /// A FREE of node 0 that the home passes on.
 fn free(addr: GlobalAddr, seq: u64) -> Packet {
-    let to_home = call(Kind::Free, BlockTag::from_bits(addr.bits()), seq, 0, None);
+    let to_home = call(PacketKind::Free, BlockTag::from_bits(addr.bits()), seq, 0, None);
     Packet { from: Endpoint::HomeAgent(HOME), to: Endpoint::Allocator(ME), ..to_home }
 }
 
 fn reply(out: &Effects) -> Status {
-    let answer = out.one(Kind::FreeReply).packet;
+    let answer = out.one(PacketKind::FreeReply).packet;
     assert_eq!(answer.to, Endpoint::Allocator(NodeId(0)));
     answer.status
 }
@@ -43,10 +44,10 @@ fn reply(out: &Effects) -> Status {
 fn an_allocation_is_handed_out_when_its_home_knows_that_the_block_is_live() {
     let mut rig = Rig::new();
     let asked = rig.alloc(64, HOME).only().packet;
-    assert_eq!((asked.kind, asked.to), (Kind::ChunkRequest, Endpoint::HomeAgent(HOME)));
+    assert_eq!((asked.kind, asked.to), (PacketKind::ChunkRequest, Endpoint::HomeAgent(HOME)));
     let out = rig.packet(chunk(&asked));
     let mark = out.only().packet;
-    assert_eq!((mark.kind, mark.tag, mark.arg), (Kind::Mark, theirs(4), BLOCK.bytes()));
+    assert_eq!((mark.kind, mark.tag, mark.arg), (PacketKind::Mark, theirs(4), BLOCK.bytes()));
     let out = rig.packet(home_reply(&mark, Status::Granted));
     assert_eq!(
         out.outcomes(),
@@ -92,7 +93,7 @@ fn two_threads_ask_for_one_chunk_and_both_get_a_block_of_it() {
     assert!(rig.alloc(64, HOME).is_empty());
     let first = rig.packet(chunk(&asked)).only().packet;
     let second = rig.wait(Nanos::from_micros(1)).only().packet;
-    assert_eq!((second.kind, second.tag), (Kind::Mark, theirs(5)));
+    assert_eq!((second.kind, second.tag), (PacketKind::Mark, theirs(5)));
     assert_ne!(first.requester, second.requester);
 }
 
@@ -101,16 +102,16 @@ fn a_free_is_answered_when_the_home_has_ended_the_block_and_every_copy_is_purged
     let mut rig = Rig::new();
     let addr = allocated(&mut rig);
     let ended = rig.packet(free(addr, 1)).only().packet;
-    assert_eq!((ended.kind, ended.tag, ended.discipline), (Kind::Mark, theirs(4), None));
+    assert_eq!((ended.kind, ended.tag, ended.discipline), (PacketKind::Mark, theirs(4), None));
     let purge = rig.packet(home_reply(&ended, Status::Granted)).only().packet;
-    assert_eq!((purge.kind, purge.tag), (Kind::Purge, theirs(4)));
+    assert_eq!((purge.kind, purge.tag), (PacketKind::Purge, theirs(4)));
     let ack = |node| granted(&purge, agent(node), GlobalStatus::Shared, [0, 1, 3]);
     assert!(rig.packet(ack(0)).is_empty());
     assert!(rig.packet(ack(0)).is_empty(), "a duplicate does not stand for another");
     assert!(rig.packet(ack(1)).is_empty(), "this node's own copy counts too");
     let out = rig.packet(ack(3));
     assert_eq!(reply(&out), Status::Granted);
-    assert_eq!(out.one(Kind::Unlock).packet.global_status, GlobalStatus::Unshared);
+    assert_eq!(out.one(PacketKind::Unlock).packet.global_status, GlobalStatus::Unshared);
     assert_eq!(rig.node.live_allocations(), 0);
 }
 
@@ -123,7 +124,7 @@ fn a_refused_purge_is_tried_again_and_the_free_waits() {
     let unlock = rig.packet(refused(&purge, Refusal::Locked)).only().packet;
     let _ = rig.packet(unlock_ack(&unlock));
     let again = rig.wait(Nanos::from_micros(40)).only().packet;
-    assert_eq!((again.kind, again.seq), (Kind::Purge, purge.seq.next()));
+    assert_eq!((again.kind, again.seq), (PacketKind::Purge, purge.seq.next()));
     let out = rig.packet(granted(&again, Endpoint::Switch, GlobalStatus::Unshared, []));
     assert_eq!(reply(&out), Status::Granted);
 }
@@ -137,7 +138,7 @@ fn a_free_that_comes_twice_is_executed_once_and_answered_alike() {
     let purge = rig.packet(home_reply(&ended, Status::Granted)).only().packet;
     let out = rig.packet(granted(&purge, Endpoint::Switch, GlobalStatus::Unshared, []));
     assert_eq!(reply(&out), Status::Granted);
-    assert_eq!(rig.packet(free(addr, 1)).only(), out.one(Kind::FreeReply));
+    assert_eq!(rig.packet(free(addr, 1)).only(), out.one(PacketKind::FreeReply));
 }
 
 #[test]
@@ -171,8 +172,8 @@ fn a_free_of_this_node_ends_with_its_answer_once() {
     ] {
         let mut rig = Rig::new();
         let asked = rig.free(theirs(1).addr()).only().packet;
-        assert_eq!((asked.kind, asked.to), (Kind::Free, Endpoint::HomeAgent(HOME)));
-        let answer = asked.reply(Kind::FreeReply, Endpoint::Allocator(NodeId(3)), asked.from);
+        assert_eq!((asked.kind, asked.to), (PacketKind::Free, Endpoint::HomeAgent(HOME)));
+        let answer = asked.reply(PacketKind::FreeReply, Endpoint::Allocator(NodeId(3)), asked.from);
         let answer = Packet { status, ..answer };
         rig.drops(Drop::Stale, numbered(answer, asked.seq.0 + 1));
         assert_eq!(rig.packet(answer).outcomes(), [outcome]);

@@ -2,7 +2,7 @@
 //! FlowCC 7; `node::Backoff`).
 
 use node::{Access, Retransmission};
-use wire::{Kind, Nanos, Packet, Refusal};
+use wire::{Nanos, Packet, PacketKind, Refusal};
 
 use crate::coherence::packets::{refused, theirs, unlock_ack};
 use crate::coherence::rig::{BACKOFF, Rig};
@@ -70,7 +70,7 @@ fn nothing_is_asked_before_the_wait_is_over() {
     let request = rig.miss(theirs(1), Access::Shared);
     let wait = refuse(&mut rig, &request, 77);
     assert!(rig.wait(wait - Nanos(1)).is_empty());
-    assert_eq!(rig.wait(Nanos(1)).kinds(), [Kind::ReadMiss]);
+    assert_eq!(rig.wait(Nanos(1)).kinds(), [PacketKind::ReadMiss]);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_lock_waits_like_an_access() {
     let request = rig.lock(theirs(1), true, false);
     let wait = refuse(&mut rig, &request, 77);
     assert!(wait <= BACKOFF.most);
-    assert_eq!(rig.wait(wait).kinds(), [Kind::LockWrite]);
+    assert_eq!(rig.wait(wait).kinds(), [PacketKind::LockWrite]);
 }
 
 #[test]
@@ -90,5 +90,5 @@ fn an_access_that_finds_every_frame_pinned_looks_again_later() {
     let (_, out) = rig.access(theirs(3), Access::Shared);
     assert!(out.is_empty() && rig.due() <= BACKOFF.first);
     let _ = rig.unpin(frame);
-    assert_eq!(rig.wait(BACKOFF.first).kinds(), [Kind::EvictShared]);
+    assert_eq!(rig.wait(BACKOFF.first).kinds(), [PacketKind::EvictShared]);
 }

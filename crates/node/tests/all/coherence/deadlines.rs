@@ -2,7 +2,7 @@
 //! 5.3.1; PROTOCOLS.md, FlowCC 11).
 
 use node::{Access, Retransmission};
-use wire::{Endpoint, GlobalStatus, Kind, Nanos, NodeId, Packet, Refusal};
+use wire::{Endpoint, GlobalStatus, Nanos, NodeId, Packet, PacketKind, Refusal};
 
 use crate::coherence::packets::{agent, granted, home_of, refused, theirs, unlock_ack};
 use crate::coherence::rig::{Effects, FLOOR, MOST, Rig, carrying};
@@ -45,7 +45,7 @@ fn time_outs_follow_the_measured_round_trip_six_for_requests_and_three_for_unloc
     let first = rig.miss(theirs(1), Access::Shared);
     rig.now += Nanos::from_micros(50);
     // SRTT 50 us, RTTVAR 25 us: an answer should have come in 150 us.
-    let unlock = served(&mut rig, &first).one(Kind::Unlock).packet;
+    let unlock = served(&mut rig, &first).one(PacketKind::Unlock).packet;
     assert!(rig.wait(Nanos::from_micros(449)).is_empty());
     assert_eq!(rig.wait(Nanos::from_micros(1)).only().packet, unlock);
     let _ = rig.packet(unlock_ack(&unlock));
@@ -60,7 +60,7 @@ fn after_a_round_trip_of_seconds_the_next_loss_does_not_take_many_times_that() {
     let first = rig.miss(theirs(1), Access::Shared);
     // Whoever had to answer was stopped, or had no processor.
     rig.now += Nanos::from_millis(5_000);
-    let unlock = served(&mut rig, &first).one(Kind::Unlock).packet;
+    let unlock = served(&mut rig, &first).one(PacketKind::Unlock).packet;
     assert_eq!(rig.wait(MOST).only().packet, unlock);
     let _ = rig.packet(unlock_ack(&unlock));
     let second = rig.miss(theirs(2), Access::Shared);
@@ -80,14 +80,14 @@ fn the_answer_to_a_repeated_request_measures_nothing() {
     rig.unlocked(&out);
     let _ = rig.miss(theirs(2), Access::Shared);
     assert!(rig.wait(NEARLY).is_empty());
-    assert_eq!(rig.wait(Nanos(1)).kinds(), [Kind::ReadMiss]);
+    assert_eq!(rig.wait(Nanos(1)).kinds(), [PacketKind::ReadMiss]);
 }
 
 #[test]
 fn an_unlock_is_repeated_until_it_is_acknowledged() {
     let mut rig = Rig::new();
     let request = rig.miss(theirs(1), Access::Shared);
-    let unlock = served(&mut rig, &request).one(Kind::Unlock).packet;
+    let unlock = served(&mut rig, &request).one(PacketKind::Unlock).packet;
     for _ in 0..3 {
         assert!(rig.wait(NEARLY).is_empty());
         assert_eq!(rig.wait(Nanos(1)).only().packet, unlock);
@@ -100,7 +100,7 @@ fn an_unlock_is_repeated_until_it_is_acknowledged() {
 fn the_unlock_of_a_refused_event_is_repeated_too() {
     let mut rig = Rig::new();
     let request = rig.miss(theirs(1), Access::Shared);
-    let unlock = rig.packet(refused(&request, Refusal::Unallocated)).one(Kind::Unlock).packet;
+    let unlock = rig.packet(refused(&request, Refusal::Unallocated)).one(PacketKind::Unlock).packet;
     assert_eq!(rig.wait(FLOOR).only().packet, unlock);
 }
 
@@ -147,7 +147,7 @@ fn over_a_transport_that_loses_nothing_nothing_is_repeated() {
     let request = rig.miss(theirs(1), Access::Shared);
     let _ = rig.alloc(64, NodeId(2));
     assert!(rig.wait(Nanos::from_millis(900)).is_empty());
-    let _ = served(&mut rig, &request).one(Kind::Unlock);
+    let _ = served(&mut rig, &request).one(PacketKind::Unlock);
     assert!(rig.wait(Nanos::from_millis(900)).is_empty());
     assert_eq!(rig.node.counters().retransmissions, 0);
 }

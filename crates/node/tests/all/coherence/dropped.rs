@@ -1,7 +1,7 @@
 //! What `node::Node::on_packet` lets no handler see: other incarnations, unknown places, nonsense.
 
 use node::{Access, Drop};
-use wire::{Copyset, Endpoint, GlobalStatus, Incarnation, Kind, NodeId, Packet, SwitchEpoch};
+use wire::{Copyset, Endpoint, GlobalStatus, Incarnation, NodeId, Packet, PacketKind, SwitchEpoch};
 
 use crate::coherence::packets::{
     EPOCH, INCARNATION, ME, NODES, at_home, granted, home_of, mine, requester, theirs, to_agent, to_provider,
@@ -9,7 +9,7 @@ use crate::coherence::packets::{
 use crate::coherence::rig::{Rig, carrying};
 
 fn read() -> Packet {
-    at_home(Kind::ReadMiss, mine(1), requester(3, 0), 1)
+    at_home(PacketKind::ReadMiss, mine(1), requester(3, 0), 1)
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_packet_of_a_former_incarnation_of_its_requesters_node_is_dropped() {
     let former = Incarnation(INCARNATION.0 - 1);
     rig.drops(Drop::FormerIncarnation, Packet { incarnation: former, seq: wire::Seq(9), ..read() });
     let other_node = Packet { incarnation: former, requester: requester(2, 0), ..read() };
-    assert_eq!(rig.packet(other_node).kinds(), [Kind::Ack], "each node has lives of its own");
+    assert_eq!(rig.packet(other_node).kinds(), [PacketKind::Ack], "each node has lives of its own");
 }
 
 #[test]
@@ -38,13 +38,13 @@ fn in_a_new_incarnation_a_nodes_numbers_begin_again() {
     let mut rig = Rig::home();
     let _ = rig.cache(theirs(1), Access::Shared, 7);
     let _ = rig.packet(Packet { seq: wire::Seq(9), ..read() });
-    let asked = to_provider(Kind::ReadMiss, theirs(1), 9, GlobalStatus::Shared, [1]);
+    let asked = to_provider(PacketKind::ReadMiss, theirs(1), 9, GlobalStatus::Shared, [1]);
     let _ = rig.packet(Packet { requester: requester(3, 0), ..asked });
     let reborn = Incarnation(INCARNATION.0 + 1);
     let first = Packet { incarnation: reborn, tag: mine(2), ..read() };
-    assert_eq!(rig.packet(first).kinds(), [Kind::Ack], "home agent");
+    assert_eq!(rig.packet(first).kinds(), [PacketKind::Ack], "home agent");
     let first = Packet { requester: requester(3, 0), seq: wire::Seq(1), incarnation: reborn, ..asked };
-    assert_eq!(rig.packet(first).kinds(), [Kind::Ack], "cache agent");
+    assert_eq!(rig.packet(first).kinds(), [PacketKind::Ack], "cache agent");
     rig.drops(Drop::FormerIncarnation, read());
 }
 
@@ -52,7 +52,7 @@ fn in_a_new_incarnation_a_nodes_numbers_begin_again() {
 fn a_new_incarnation_of_a_node_gives_the_answers_kept_for_it_back() {
     let mut rig = Rig::new();
     let _ = rig.cache(theirs(1), Access::Modified, 7);
-    let write = to_provider(Kind::WriteMiss, theirs(1), 1, GlobalStatus::Modified, [1]);
+    let write = to_provider(PacketKind::WriteMiss, theirs(1), 1, GlobalStatus::Modified, [1]);
     let _ = rig.packet(write);
     assert_eq!(rig.store.retained, 1);
     let _ = rig.packet(Packet { incarnation: Incarnation(INCARNATION.0 + 1), ..write });
@@ -90,9 +90,9 @@ fn an_answer_to_another_nodes_requester_is_nonsense() {
 
 #[test]
 fn every_endpoint_takes_its_own_kinds_and_no_other() {
-    let requests = Kind::ALL.into_iter().filter(|kind| kind.is_request());
-    let with = |more: &[Kind]| requests.clone().chain(more.iter().copied()).collect::<Vec<_>>();
-    use Kind::*;
+    let requests = PacketKind::ALL.into_iter().filter(|kind| kind.is_request());
+    let with = |more: &[PacketKind]| requests.clone().chain(more.iter().copied()).collect::<Vec<_>>();
+    use PacketKind::*;
     let home = with(&[Unlock, WriteBack, Close, Demote, ChunkRequest, Mark, Free]);
     for (to, slot, takes) in [
         (Endpoint::Requester(ME), 0, vec![Ack, UnlockAck, WriteBackAck, CloseAck]),
@@ -102,7 +102,7 @@ fn every_endpoint_takes_its_own_kinds_and_no_other() {
         (Endpoint::Allocator(ME), 0, vec![Free, HomeReply, FreeReply]),
         (Endpoint::Shadow(ME), 0, vec![AddNotice, HotReport]),
     ] {
-        for kind in Kind::ALL.into_iter().filter(|kind| !takes.contains(kind)) {
+        for kind in PacketKind::ALL.into_iter().filter(|kind| !takes.contains(kind)) {
             let mut rig = Rig::with(|config| config.shadow = ME);
             rig.drops(Drop::Nonsense, Packet { kind, to, requester: requester(ME.0, slot), ..read() });
         }
@@ -127,6 +127,6 @@ fn every_endpoint_takes_its_own_kinds_and_no_other() {
 #[test]
 fn an_agents_packet_for_a_block_of_no_frame_is_counted_where_it_is_dropped() {
     let mut rig = Rig::new();
-    rig.drops(Drop::NoSuchCopy, to_agent(Kind::Purge, theirs(5), 1, GlobalStatus::Shared, [1]));
+    rig.drops(Drop::NoSuchCopy, to_agent(PacketKind::Purge, theirs(5), 1, GlobalStatus::Shared, [1]));
     assert_eq!(rig.node.counters().cache_agent_received, 1);
 }

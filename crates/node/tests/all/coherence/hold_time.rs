@@ -3,7 +3,7 @@
 
 use node::{Access, DataRef, Drop, FrameId, HoldTime, Started};
 use switch::coherence::wait_queue;
-use wire::{GlobalStatus, Kind, Nanos, Packet, Seq};
+use wire::{GlobalStatus, Nanos, Packet, PacketKind, Seq};
 
 use crate::coherence::packets::{requester, theirs, to_provider};
 use crate::coherence::rig::Rig;
@@ -18,7 +18,7 @@ fn rig() -> (Rig, FrameId) {
 }
 
 /// A request for it that waited in a queue.
-fn queued(kind: Kind) -> Packet {
+fn queued(kind: PacketKind) -> Packet {
     let request = to_provider(kind, theirs(1), 1, GlobalStatus::Modified, [1]);
     Packet { arg: wait_queue::with_code(request.arg, wait_queue::code(requester(3, 0), Seq(1))), ..request }
 }
@@ -30,31 +30,31 @@ fn write(rig: &mut Rig, frame: FrameId) {
 
 #[test]
 fn a_block_that_nobody_writes_in_goes_on_after_a_pause() {
-    for kind in [Kind::ReadMiss, Kind::WriteMiss] {
+    for kind in [PacketKind::ReadMiss, PacketKind::WriteMiss] {
         let (mut rig, _) = rig();
         assert!(rig.packet(queued(kind)).is_empty());
         assert_eq!(rig.due(), TURN.pause);
         assert!(rig.wait(Nanos(99)).is_empty());
-        assert_eq!(rig.wait(Nanos(1)).one(Kind::Ack).data, Some(DataRef(7)), "{kind:?}");
+        assert_eq!(rig.wait(Nanos(1)).one(PacketKind::Ack).data, Some(DataRef(7)), "{kind:?}");
     }
 }
 
 #[test]
 fn a_block_that_threads_write_in_stays_and_goes_with_what_they_wrote() {
     let (mut rig, frame) = rig();
-    let _ = rig.packet(queued(Kind::WriteMiss));
+    let _ = rig.packet(queued(PacketKind::WriteMiss));
     for _ in 0..3 {
         write(&mut rig, frame);
         assert!(rig.wait(TURN.pause).is_empty());
     }
-    assert_eq!(rig.wait(TURN.pause).one(Kind::Ack).data, Some(DataRef(10)));
+    assert_eq!(rig.wait(TURN.pause).one(PacketKind::Ack).data, Some(DataRef(10)));
     assert_eq!(rig.cached(theirs(1)), None);
 }
 
 #[test]
 fn a_turn_ends_however_busy_the_threads_are() {
     let (mut rig, frame) = rig();
-    let _ = rig.packet(queued(Kind::WriteMiss));
+    let _ = rig.packet(queued(PacketKind::WriteMiss));
     let mut waited = Nanos::ZERO;
     let answer = loop {
         write(&mut rig, frame);
@@ -66,7 +66,7 @@ fn a_turn_ends_however_busy_the_threads_are() {
             break out;
         }
     };
-    assert_eq!((waited, answer.kinds()), (TURN.most, vec![Kind::Ack]));
+    assert_eq!((waited, answer.kinds()), (TURN.most, vec![PacketKind::Ack]));
 }
 
 #[test]
@@ -75,42 +75,42 @@ fn a_turn_that_ends_in_a_write_is_over_after_that_write() {
     let (Started::Pinned(frame), _) = rig.access(theirs(1), Access::Modified) else {
         panic!("the block is there")
     };
-    let _ = rig.packet(queued(Kind::WriteMiss));
+    let _ = rig.packet(queued(PacketKind::WriteMiss));
     assert!(rig.wait(TURN.pause).is_empty());
     write(&mut rig, frame);
-    assert_eq!(rig.unpin(frame).one(Kind::Ack).data, Some(DataRef(8)));
+    assert_eq!(rig.unpin(frame).one(PacketKind::Ack).data, Some(DataRef(8)));
 }
 
 #[test]
 fn who_did_not_wait_in_the_queue_is_answered_at_once() {
     let (mut rig, _) = rig();
-    let request = to_provider(Kind::WriteMiss, theirs(1), 1, GlobalStatus::Modified, [1]);
-    assert_eq!(rig.packet(request).kinds(), [Kind::Ack]);
+    let request = to_provider(PacketKind::WriteMiss, theirs(1), 1, GlobalStatus::Modified, [1]);
+    assert_eq!(rig.packet(request).kinds(), [PacketKind::Ack]);
 }
 
 #[test]
 fn without_turns_who_waited_in_the_queue_is_answered_at_once() {
     let mut rig = Rig::with(|config| config.queue = true);
     let _ = rig.cache(theirs(1), Access::Modified, 7);
-    assert_eq!(rig.packet(queued(Kind::WriteMiss)).kinds(), [Kind::Ack]);
+    assert_eq!(rig.packet(queued(PacketKind::WriteMiss)).kinds(), [PacketKind::Ack]);
 }
 
 #[test]
 fn a_duplicate_of_a_request_that_waits_for_the_turn_is_dropped() {
     let (mut rig, _) = rig();
-    let _ = rig.packet(queued(Kind::WriteMiss));
-    rig.drops(Drop::Duplicate, queued(Kind::WriteMiss));
-    assert_eq!(rig.wait(TURN.pause).kinds(), [Kind::Ack]);
+    let _ = rig.packet(queued(PacketKind::WriteMiss));
+    rig.drops(Drop::Duplicate, queued(PacketKind::WriteMiss));
+    assert_eq!(rig.wait(TURN.pause).kinds(), [PacketKind::Ack]);
     assert!(rig.wait(TURN.most).is_empty());
 }
 
 #[test]
 fn a_request_that_is_closed_waits_for_no_turn() {
     let (mut rig, _) = rig();
-    let read = queued(Kind::ReadMiss);
+    let read = queued(PacketKind::ReadMiss);
     let _ = rig.packet(read);
-    let close = Packet { kind: Kind::Close, ..read };
-    assert_eq!(rig.packet(close).kinds(), [Kind::CloseAck]);
+    let close = Packet { kind: PacketKind::Close, ..read };
+    assert_eq!(rig.packet(close).kinds(), [PacketKind::CloseAck]);
     assert!(rig.wait(TURN.most).is_empty());
     assert_eq!(rig.cached(theirs(1)), Some((Access::Modified, 7)));
 }
@@ -118,7 +118,7 @@ fn a_request_that_is_closed_waits_for_no_turn() {
 #[test]
 fn a_request_that_waits_for_the_turn_dies_with_its_requesters_node() {
     let (mut rig, _) = rig();
-    let write = queued(Kind::WriteMiss);
+    let write = queued(PacketKind::WriteMiss);
     let _ = rig.packet(write);
     let reborn = Packet { incarnation: wire::Incarnation(write.incarnation.0 + 1), tag: theirs(9), ..write };
     rig.drops(Drop::NoSuchCopy, reborn);

@@ -2,30 +2,30 @@
 //! (Concordia, sections 5.1.1 and 5.2; Table 3 as PROTOCOLS.md restores it).
 
 use node::{DataRef, Drop};
-use wire::{BlockTag, Endpoint, GlobalStatus, Kind, Packet, Refusal, RequesterId, Status};
+use wire::{BlockTag, Endpoint, GlobalStatus, Packet, PacketKind, Refusal, RequesterId, Status};
 
 use crate::coherence::packets::{
     agent, at_home, home_of, mine, nodes, requester, theirs, unlock, write_back,
 };
 use crate::coherence::rig::{Effects, Rig, carrying};
 
-const KINDS: [Kind; 8] = [
-    Kind::ReadMiss,
-    Kind::WriteMiss,
-    Kind::WriteShared,
-    Kind::EvictShared,
-    Kind::EvictModified,
-    Kind::LockRead,
-    Kind::LockWrite,
-    Kind::Purge,
+const KINDS: [PacketKind; 8] = [
+    PacketKind::ReadMiss,
+    PacketKind::WriteMiss,
+    PacketKind::WriteShared,
+    PacketKind::EvictShared,
+    PacketKind::EvictModified,
+    PacketKind::LockRead,
+    PacketKind::LockWrite,
+    PacketKind::Purge,
 ];
 
 fn requester_of(node: u16) -> Endpoint {
     Endpoint::Requester(wire::NodeId(node))
 }
 
-/// Kind, receiver, and whether it is to provide the data, of what was sent.
-fn sent(out: &Effects) -> Vec<(Kind, Endpoint, bool)> {
+/// PacketKind, receiver, and whether it is to provide the data, of what was sent.
+fn sent(out: &Effects) -> Vec<(PacketKind, Endpoint, bool)> {
     out.sent().iter().map(|sent| (sent.packet.kind, sent.packet.to, sent.packet.provider)).collect()
 }
 
@@ -39,18 +39,18 @@ fn refusal(out: &Effects) -> Option<Refusal> {
 /// One whole event, with the metadata that it leaves.
 fn event<const N: usize>(rig: &mut Rig, request: &Packet, after: GlobalStatus, copyset: [u16; N]) {
     let _ = rig.packet(*request);
-    assert_eq!(rig.packet(unlock(request, after, copyset)).kinds(), [Kind::UnlockAck]);
+    assert_eq!(rig.packet(unlock(request, after, copyset)).kinds(), [PacketKind::UnlockAck]);
 }
 
 #[test]
 fn a_miss_on_a_block_that_nobody_caches_is_answered_with_the_memorys_data_under_the_lock() {
-    for kind in [Kind::ReadMiss, Kind::WriteMiss] {
+    for kind in [PacketKind::ReadMiss, PacketKind::WriteMiss] {
         let mut rig = Rig::home();
         let _ = rig.packet(carrying(write_back(mine(1), 1), 7));
         let answer = rig.packet(at_home(kind, mine(1), requester(3, 0), 1)).only();
         assert_eq!(
             (answer.packet.kind, answer.packet.to, answer.data),
-            (Kind::Ack, requester_of(3), Some(DataRef(7)))
+            (PacketKind::Ack, requester_of(3), Some(DataRef(7)))
         );
         assert_eq!((answer.packet.from, answer.packet.in_switch), (home_of(mine(1)), false));
         assert!(rig.entry(mine(1)).is_locked());
@@ -61,7 +61,7 @@ fn a_miss_on_a_block_that_nobody_caches_is_answered_with_the_memorys_data_under_
 fn for_a_block_of_the_switch_the_home_gives_data_and_takes_no_lock() {
     let mut rig = Rig::home();
     for node in [0, 3] {
-        let request = at_home(Kind::WriteMiss, mine(1), requester(node, 0), 1);
+        let request = at_home(PacketKind::WriteMiss, mine(1), requester(node, 0), 1);
         let out = rig.packet(Packet { in_switch: true, ..request });
         assert_eq!((refusal(&out), out.only().data), (None, Some(DataRef(0))));
     }
@@ -70,7 +70,8 @@ fn for_a_block_of_the_switch_the_home_gives_data_and_takes_no_lock() {
 
 #[test]
 fn for_a_block_of_the_switch_anything_but_a_miss_is_nonsense() {
-    for kind in KINDS.into_iter().filter(|kind| !matches!(kind, Kind::ReadMiss | Kind::WriteMiss)) {
+    for kind in KINDS.into_iter().filter(|kind| !matches!(kind, PacketKind::ReadMiss | PacketKind::WriteMiss))
+    {
         let mut rig = Rig::home();
         let request = at_home(kind, mine(1), requester(3, 0), 1);
         rig.drops(Drop::Nonsense, Packet { in_switch: true, ..request });
@@ -79,7 +80,7 @@ fn for_a_block_of_the_switch_anything_but_a_miss_is_nonsense() {
 
 #[test]
 fn a_miss_on_a_modified_block_goes_to_its_owner() {
-    for kind in [Kind::ReadMiss, Kind::WriteMiss] {
+    for kind in [PacketKind::ReadMiss, PacketKind::WriteMiss] {
         let mut rig = Rig::home();
         rig.set_entry(mine(1), GlobalStatus::Modified, [2]);
         let out = rig.packet(at_home(kind, mine(1), requester(3, 0), 1));
@@ -94,9 +95,13 @@ fn a_read_of_a_shared_block_goes_to_one_sharer_which_the_request_picks() {
     for (arg, to) in [(0, agent(0)), (u64::from(u32::MAX), agent(2))] {
         let mut rig = Rig::home();
         rig.set_entry(mine(1), GlobalStatus::Shared, [0, 2]);
-        let request = Packet { arg, ..at_home(Kind::ReadMiss, mine(1), requester(3, 0), 1) };
-        assert_eq!(sent(&rig.packet(request)), [(Kind::ReadMiss, to, true)]);
-        assert_eq!(sent(&rig.packet(request)), [(Kind::ReadMiss, to, true)], "its duplicate picks the same");
+        let request = Packet { arg, ..at_home(PacketKind::ReadMiss, mine(1), requester(3, 0), 1) };
+        assert_eq!(sent(&rig.packet(request)), [(PacketKind::ReadMiss, to, true)]);
+        assert_eq!(
+            sent(&rig.packet(request)),
+            [(PacketKind::ReadMiss, to, true)],
+            "its duplicate picks the same"
+        );
     }
 }
 
@@ -104,7 +109,7 @@ fn a_read_of_a_shared_block_goes_to_one_sharer_which_the_request_picks() {
 fn a_write_of_a_shared_block_goes_to_all_sharers_and_one_provides() {
     let mut rig = Rig::home();
     rig.set_entry(mine(1), GlobalStatus::Shared, [0, 1, 2]);
-    let out = sent(&rig.packet(at_home(Kind::WriteMiss, mine(1), requester(3, 0), 1)));
+    let out = sent(&rig.packet(at_home(PacketKind::WriteMiss, mine(1), requester(3, 0), 1)));
     assert_eq!(out.iter().map(|it| it.1).collect::<Vec<_>>(), [agent(0), agent(1), agent(2)]);
     assert_eq!(out.iter().filter(|it| it.2).count(), 1);
 }
@@ -113,22 +118,22 @@ fn a_write_of_a_shared_block_goes_to_all_sharers_and_one_provides() {
 fn an_upgrade_goes_to_the_other_sharers_or_straight_back() {
     let mut rig = Rig::home();
     rig.set_entry(mine(1), GlobalStatus::Shared, [0, 2, 3]);
-    let out = rig.packet(at_home(Kind::WriteShared, mine(1), requester(3, 0), 1));
-    let kind = Kind::WriteShared;
+    let out = rig.packet(at_home(PacketKind::WriteShared, mine(1), requester(3, 0), 1));
+    let kind = PacketKind::WriteShared;
     assert_eq!(sent(&out), [(kind, agent(0), false), (kind, agent(2), false)]);
     rig.set_entry(mine(2), GlobalStatus::Shared, [3]);
     let out = rig.packet(at_home(kind, mine(2), requester(3, 1), 1));
-    assert_eq!(sent(&out), [(Kind::Ack, requester_of(3), false)]);
+    assert_eq!(sent(&out), [(PacketKind::Ack, requester_of(3), false)]);
 }
 
 #[test]
 fn evictions_locks_and_purges_of_what_nobody_has_go_straight_back() {
-    let cases: [(Kind, BlockTag, GlobalStatus, &[u16]); 5] = [
-        (Kind::EvictShared, mine(1), GlobalStatus::Shared, &[3]),
-        (Kind::EvictModified, mine(1), GlobalStatus::Modified, &[3]),
-        (Kind::LockRead, mine(1).lock_entry(), GlobalStatus::Unshared, &[]),
-        (Kind::LockWrite, mine(1).lock_entry(), GlobalStatus::Unshared, &[]),
-        (Kind::Purge, mine(1), GlobalStatus::Unshared, &[]),
+    let cases: [(PacketKind, BlockTag, GlobalStatus, &[u16]); 5] = [
+        (PacketKind::EvictShared, mine(1), GlobalStatus::Shared, &[3]),
+        (PacketKind::EvictModified, mine(1), GlobalStatus::Modified, &[3]),
+        (PacketKind::LockRead, mine(1).lock_entry(), GlobalStatus::Unshared, &[]),
+        (PacketKind::LockWrite, mine(1).lock_entry(), GlobalStatus::Unshared, &[]),
+        (PacketKind::Purge, mine(1), GlobalStatus::Unshared, &[]),
     ];
     for (kind, tag, status, copies) in cases {
         let mut rig = Rig::home();
@@ -139,7 +144,7 @@ fn evictions_locks_and_purges_of_what_nobody_has_go_straight_back() {
         let out = rig.packet(at_home(kind, tag, requester(3, 0), 1));
         assert_eq!(
             (sent(&out), refusal(&out)),
-            (vec![(Kind::Ack, requester_of(3), false)], None),
+            (vec![(PacketKind::Ack, requester_of(3), false)], None),
             "{kind:?}"
         );
     }
@@ -149,15 +154,15 @@ fn evictions_locks_and_purges_of_what_nobody_has_go_straight_back() {
 fn a_purge_goes_to_everybody_with_a_copy() {
     let mut rig = Rig::home();
     rig.set_entry(mine(1), GlobalStatus::Shared, [0, 3]);
-    let out = rig.packet(at_home(Kind::Purge, mine(1), requester(3, 0), 1));
-    assert_eq!(sent(&out), [(Kind::Purge, agent(0), false), (Kind::Purge, agent(3), false)]);
+    let out = rig.packet(at_home(PacketKind::Purge, mine(1), requester(3, 0), 1));
+    assert_eq!(sent(&out), [(PacketKind::Purge, agent(0), false), (PacketKind::Purge, agent(3), false)]);
 }
 
 #[test]
 fn a_duplicate_of_a_granted_request_goes_the_same_way_marked_as_repeated() {
     let mut rig = Rig::home();
     rig.set_entry(mine(1), GlobalStatus::Modified, [2]);
-    let request = at_home(Kind::ReadMiss, mine(1), requester(3, 0), 1);
+    let request = at_home(PacketKind::ReadMiss, mine(1), requester(3, 0), 1);
     let first = rig.packet(request).only().packet;
     let second = rig.packet(request).only().packet;
     assert!(!first.repeated);
@@ -166,7 +171,7 @@ fn a_duplicate_of_a_granted_request_goes_the_same_way_marked_as_repeated() {
 
 #[test]
 fn a_duplicate_takes_no_second_lock() {
-    for kind in [Kind::ReadMiss, Kind::WriteMiss] {
+    for kind in [PacketKind::ReadMiss, PacketKind::WriteMiss] {
         let mut rig = Rig::home();
         let request = at_home(kind, mine(1), requester(3, 0), 1);
         let _ = rig.packet(request);
@@ -178,7 +183,7 @@ fn a_duplicate_takes_no_second_lock() {
 
 #[test]
 fn readers_share_the_lock_and_writers_do_not() {
-    use Kind::{ReadMiss, WriteMiss};
+    use PacketKind::{ReadMiss, WriteMiss};
     let locked = Some(Refusal::Locked);
     for (first, second, expected) in [
         (ReadMiss, ReadMiss, None),
@@ -196,8 +201,8 @@ fn readers_share_the_lock_and_writers_do_not() {
 #[test]
 fn a_block_and_its_application_lock_do_not_lock_each_other() {
     let mut rig = Rig::home();
-    let _ = rig.packet(at_home(Kind::LockWrite, mine(1).lock_entry(), requester(3, 0), 1));
-    let out = rig.packet(at_home(Kind::WriteMiss, mine(1), requester(3, 1), 1));
+    let _ = rig.packet(at_home(PacketKind::LockWrite, mine(1).lock_entry(), requester(3, 0), 1));
+    let out = rig.packet(at_home(PacketKind::WriteMiss, mine(1), requester(3, 1), 1));
     assert_eq!(refusal(&out), None);
 }
 
@@ -205,11 +210,11 @@ fn a_block_and_its_application_lock_do_not_lock_each_other() {
 fn a_request_older_than_the_last_of_its_parity_is_stale() {
     let mut rig = Rig::home();
     let from: RequesterId = requester(3, 0);
-    event(&mut rig, &at_home(Kind::ReadMiss, mine(1), from, 4), GlobalStatus::Shared, [3]);
-    rig.drops(Drop::Stale, at_home(Kind::ReadMiss, mine(2), from, 2));
+    event(&mut rig, &at_home(PacketKind::ReadMiss, mine(1), from, 4), GlobalStatus::Shared, [3]);
+    rig.drops(Drop::Stale, at_home(PacketKind::ReadMiss, mine(2), from, 2));
     assert_eq!(
-        rig.packet(at_home(Kind::ReadMiss, mine(2), from, 3)).kinds(),
-        [Kind::Ack],
+        rig.packet(at_home(PacketKind::ReadMiss, mine(2), from, 3)).kinds(),
+        [PacketKind::Ack],
         "the other parity"
     );
 }
@@ -217,7 +222,7 @@ fn a_request_older_than_the_last_of_its_parity_is_stale() {
 #[test]
 fn a_request_after_its_unlock_is_stale() {
     let mut rig = Rig::home();
-    let request = at_home(Kind::ReadMiss, mine(1), requester(3, 0), 1);
+    let request = at_home(PacketKind::ReadMiss, mine(1), requester(3, 0), 1);
     event(&mut rig, &request, GlobalStatus::Shared, [3]);
     rig.drops(Drop::Stale, request);
 }
@@ -225,7 +230,7 @@ fn a_request_after_its_unlock_is_stale() {
 #[test]
 fn a_request_from_the_future_is_decided_like_any_other() {
     let mut rig = Rig::home();
-    let out = rig.packet(at_home(Kind::ReadMiss, mine(1), requester(3, 0), 99));
+    let out = rig.packet(at_home(PacketKind::ReadMiss, mine(1), requester(3, 0), 99));
     assert_eq!(refusal(&out), None);
 }
 
@@ -233,7 +238,7 @@ fn a_request_from_the_future_is_decided_like_any_other() {
 fn a_request_about_another_homes_block_is_nonsense() {
     for in_switch in [false, true] {
         let mut rig = Rig::home();
-        let request = at_home(Kind::ReadMiss, theirs(1), requester(3, 0), 1);
+        let request = at_home(PacketKind::ReadMiss, theirs(1), requester(3, 0), 1);
         rig.drops(Drop::Nonsense, Packet { to: home_of(mine(1)), in_switch, ..request });
     }
 }

@@ -3,7 +3,7 @@
 
 use node::Drop;
 use node::coherence::home::directory::Keeper;
-use wire::{BlockTag, Endpoint, GlobalStatus, Incarnation, Kind, Nanos, Packet, Refusal, Status};
+use wire::{BlockTag, Endpoint, GlobalStatus, Incarnation, Nanos, Packet, PacketKind, Refusal, Status};
 
 use crate::coherence::packets::{
     BLOCK, INCARNATION, at_home, call, demote, granted, mine, nodes, numbered, refused, requester,
@@ -41,10 +41,10 @@ fn asked_to_remove(rig: &mut Rig) -> Packet {
 
 /// What the home says to a miss of node 3 now: the numbers of `nth` requests differ.
 fn answer(rig: &mut Rig, nth: u16) -> Status {
-    let request = at_home(Kind::WriteMiss, mine(1), requester(3, nth), 1);
+    let request = at_home(PacketKind::WriteMiss, mine(1), requester(3, nth), 1);
     let out = rig.packet(request);
     let first = out.sent()[0].packet;
-    if first.kind == Kind::Ack && !first.status.is_granted() {
+    if first.kind == PacketKind::Ack && !first.status.is_granted() {
         let _ = rig.packet(unlock_refused(&request, Refusal::Locked));
     }
     first.status
@@ -57,11 +57,11 @@ const NOT_OWNER: Status = Status::Refused(Refusal::NotOwner);
 fn while_an_entry_goes_to_the_switch_the_home_grants_nothing_and_afterwards_neither() {
     let mut rig = Rig::home();
     let add = asked_to_add(&mut rig);
-    assert_eq!((add.kind, add.to, add.tag), (Kind::AddToSwitch, Endpoint::Switch, mine(1)));
+    assert_eq!((add.kind, add.to, add.tag), (PacketKind::AddToSwitch, Endpoint::Switch, mine(1)));
     assert_eq!((add.global_status, add.copyset), (GlobalStatus::Shared, nodes([0, 2])));
     assert_eq!(answer(&mut rig, 0), LOCKED);
     let done = rig.packet(granted(&add, Endpoint::Switch, GlobalStatus::Shared, [0, 2])).only().packet;
-    assert_eq!((done.kind, done.status, done.seq), (Kind::Unlock, Status::Granted, add.seq));
+    assert_eq!((done.kind, done.status, done.seq), (PacketKind::Unlock, Status::Granted, add.seq));
     assert_eq!(answer(&mut rig, 1), LOCKED);
     assert!(rig.packet(unlock_ack(&done)).is_empty());
     assert_eq!(answer(&mut rig, 2), NOT_OWNER);
@@ -73,7 +73,7 @@ fn an_entry_that_the_switch_has_no_room_for_stays_at_home_but_locked_until_the_u
     let mut rig = Rig::home();
     let add = asked_to_add(&mut rig);
     let done = rig.packet(refused(&add, Refusal::Collision)).only().packet;
-    assert_eq!((done.kind, done.status), (Kind::Unlock, Status::Refused(Refusal::Collision)));
+    assert_eq!((done.kind, done.status), (PacketKind::Unlock, Status::Refused(Refusal::Collision)));
     assert_eq!(answer(&mut rig, 0), LOCKED, "a late copy of the ADD may still get in");
     let _ = rig.packet(unlock_ack(&done));
     assert_eq!((answer(&mut rig, 1), rig.entry(mine(1)).keeper), (Status::Granted, Keeper::Home));
@@ -90,7 +90,7 @@ fn answers_to_a_move_that_come_twice_or_belong_to_another_are_stale() {
         numbered(ack, add.seq.0 - 1),
         numbered(ack, add.seq.0 + 1),
         Packet { tag: mine(2), ..ack },
-        Packet { event: Kind::RemoveFromSwitch, ..ack },
+        Packet { event: PacketKind::RemoveFromSwitch, ..ack },
     ] {
         rig.drops(Drop::Stale, other);
     }
@@ -107,10 +107,10 @@ fn answers_to_a_move_that_come_twice_or_belong_to_another_are_stale() {
 fn an_entry_that_comes_back_is_decided_at_home_from_the_acknowledged_unlock_on() {
     let mut rig = Rig::home();
     let remove = asked_to_remove(&mut rig);
-    assert_eq!((remove.kind, remove.tag), (Kind::RemoveFromSwitch, mine(1)));
+    assert_eq!((remove.kind, remove.tag), (PacketKind::RemoveFromSwitch, mine(1)));
     assert_eq!(answer(&mut rig, 0), NOT_OWNER);
     let done = rig.packet(granted(&remove, Endpoint::Switch, GlobalStatus::Modified, [2])).only().packet;
-    assert_eq!((done.kind, done.status, done.copyset), (Kind::Unlock, Status::Granted, nodes([2])));
+    assert_eq!((done.kind, done.status, done.copyset), (PacketKind::Unlock, Status::Granted, nodes([2])));
     assert_eq!(answer(&mut rig, 1), NOT_OWNER);
     assert!(rig.packet(unlock_ack(&done)).is_empty());
     assert_eq!(rig.metadata(mine(1)), (GlobalStatus::Modified, nodes([2])), "as the switch reported it");
@@ -127,7 +127,7 @@ fn an_entry_that_is_in_use_in_the_switch_is_asked_for_again_in_the_next_epoch() 
     assert!(rig.packet(unlock_ack(&done)).is_empty(), "not at once");
     assert_eq!(answer(&mut rig, 0), NOT_OWNER);
     let again = rig.wait(EPOCH_SPAN).only().packet;
-    assert_eq!((again.kind, again.tag), (Kind::RemoveFromSwitch, mine(1)));
+    assert_eq!((again.kind, again.tag), (PacketKind::RemoveFromSwitch, mine(1)));
     assert_eq!(again.seq, remove.seq.next());
 }
 
@@ -165,7 +165,7 @@ fn a_demotion_that_comes_twice_moves_the_block_once() {
 fn a_block_whose_entry_is_locked_does_not_move() {
     let mut rig = Rig::home();
     heat(&mut rig, mine(1));
-    let _ = rig.packet(at_home(Kind::ReadMiss, mine(1), requester(3, 0), 1));
+    let _ = rig.packet(at_home(PacketKind::ReadMiss, mine(1), requester(3, 0), 1));
     assert!(rig.wait(EPOCH_SPAN).is_empty());
     assert!(rig.node.is_quiet());
 }
@@ -174,7 +174,7 @@ fn a_block_whose_entry_is_locked_does_not_move() {
 fn a_block_that_was_freed_does_not_move_to_the_switch() {
     let mut rig = Rig::home();
     heat(&mut rig, mine(1));
-    let _ = rig.packet(call(Kind::Mark, mine(1), 3, BLOCK.bytes(), None));
+    let _ = rig.packet(call(PacketKind::Mark, mine(1), 3, BLOCK.bytes(), None));
     assert!(rig.wait(EPOCH_SPAN).is_empty());
 }
 
@@ -182,8 +182,8 @@ fn a_block_that_was_freed_does_not_move_to_the_switch() {
 fn a_block_of_the_switch_that_ends_its_incarnation_is_taken_back() {
     let mut rig = Rig::home();
     added(&mut rig);
-    let out = rig.packet(call(Kind::Mark, mine(1), 3, BLOCK.bytes(), None));
-    assert_eq!(out.kinds(), [Kind::RemoveFromSwitch, Kind::HomeReply]);
+    let out = rig.packet(call(PacketKind::Mark, mine(1), 3, BLOCK.bytes(), None));
+    assert_eq!(out.kinds(), [PacketKind::RemoveFromSwitch, PacketKind::HomeReply]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! other events.
 
 use node::{Access, Drop, Outcome};
-use wire::{BlockTag, Endpoint, GlobalStatus, Kind, Packet};
+use wire::{BlockTag, Endpoint, GlobalStatus, Packet, PacketKind};
 
 use crate::coherence::packets::{agent, granted, home_of, nodes, numbered, theirs};
 use crate::coherence::rig::{Rig, carrying};
@@ -13,13 +13,13 @@ const TAG: fn(u64) -> BlockTag = theirs;
 fn a_read_miss_is_served_by_the_homes_data_and_unlocked_as_shared() {
     let mut rig = Rig::new();
     let request = rig.miss(TAG(1), Access::Shared);
-    assert_eq!((request.kind, request.to), (Kind::ReadMiss, Endpoint::Switch));
+    assert_eq!((request.kind, request.to), (PacketKind::ReadMiss, Endpoint::Switch));
     let out = rig.packet(carrying(granted(&request, home_of(TAG(1)), GlobalStatus::Unshared, []), 7));
     assert!(rig.store.frames[out.frame().0 as usize].pinned);
     assert_eq!(rig.cached(TAG(1)), Some((Access::Shared, 7)));
-    let unlock = out.one(Kind::Unlock).packet;
+    let unlock = out.one(PacketKind::Unlock).packet;
     assert_eq!((unlock.global_status, unlock.copyset), (GlobalStatus::Shared, nodes([1])));
-    assert_eq!((unlock.seq, unlock.event, unlock.in_switch), (request.seq, Kind::ReadMiss, true));
+    assert_eq!((unlock.seq, unlock.event, unlock.in_switch), (request.seq, PacketKind::ReadMiss, true));
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn a_reader_is_served_by_one_sharer_whoever_else_has_a_copy() {
     let request = rig.miss(TAG(1), Access::Shared);
     let out = rig.packet(carrying(granted(&request, agent(2), GlobalStatus::Shared, [0, 2]), 7));
     assert_eq!(rig.cached(TAG(1)), Some((Access::Shared, 7)));
-    assert_eq!(out.one(Kind::Unlock).packet.copyset, nodes([0, 1, 2]));
+    assert_eq!(out.one(PacketKind::Unlock).packet.copyset, nodes([0, 1, 2]));
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn copies_that_other_readers_got_meanwhile_are_in_the_unlock_of_a_read_miss() {
     let request = rig.miss(TAG(1), Access::Shared);
     assert!(rig.packet(granted(&request, agent(0), GlobalStatus::Shared, [0])).is_empty(), "no data yet");
     let out = rig.packet(carrying(granted(&request, agent(2), GlobalStatus::Shared, [2, 3]), 7));
-    assert_eq!(out.one(Kind::Unlock).packet.copyset, nodes([0, 1, 2, 3]));
+    assert_eq!(out.one(PacketKind::Unlock).packet.copyset, nodes([0, 1, 2, 3]));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_write_miss_is_served_when_the_last_sharer_has_answered_with_the_data_first_
     for order in [[2, 0, 3], [0, 2, 3], [0, 3, 2]] {
         let mut rig = Rig::new();
         let request = rig.miss(TAG(1), Access::Modified);
-        assert_eq!(request.kind, Kind::WriteMiss);
+        assert_eq!(request.kind, PacketKind::WriteMiss);
         let mut answers = order.map(|node| {
             let ack = granted(&request, agent(node), GlobalStatus::Shared, [0, 2, 3]);
             if node == 2 { carrying(ack, 7) } else { ack.into() }
@@ -57,7 +57,7 @@ fn a_write_miss_is_served_when_the_last_sharer_has_answered_with_the_data_first_
         }
         let out = rig.packet(last);
         assert_eq!(rig.cached(TAG(1)), Some((Access::Modified, 7)), "{order:?}");
-        let unlock = out.one(Kind::Unlock).packet;
+        let unlock = out.one(PacketKind::Unlock).packet;
         assert_eq!((unlock.global_status, unlock.copyset), (GlobalStatus::Modified, nodes([1])));
     }
 }
@@ -89,12 +89,12 @@ fn an_upgrade_waits_for_all_sharers_but_this_node() {
     let mut rig = Rig::new();
     let _ = rig.cache(TAG(1), Access::Shared, 7);
     let request = rig.miss(TAG(1), Access::Modified);
-    assert_eq!(request.kind, Kind::WriteShared);
+    assert_eq!(request.kind, PacketKind::WriteShared);
     assert!(rig.packet(granted(&request, agent(2), GlobalStatus::Shared, [0, 1, 2])).is_empty());
     assert_eq!(rig.cached(TAG(1)), Some((Access::Shared, 7)), "no write yet");
     let out = rig.packet(granted(&request, agent(0), GlobalStatus::Shared, [0, 1, 2]));
     assert_eq!(rig.cached(TAG(1)), Some((Access::Modified, 7)));
-    let unlock = out.one(Kind::Unlock).packet;
+    let unlock = out.one(PacketKind::Unlock).packet;
     assert_eq!((unlock.global_status, unlock.copyset), (GlobalStatus::Modified, nodes([1])));
 }
 
@@ -118,7 +118,7 @@ fn a_granted_upgrade_waits_for_a_thread_that_has_the_frame_pinned() {
     rig.drops(Drop::Stale, ack);
     let out = rig.unpin(frame);
     assert_eq!(out.outcomes(), [Outcome::Pinned(frame)]);
-    assert_eq!(out.kinds(), [Kind::Unlock]);
+    assert_eq!(out.kinds(), [PacketKind::Unlock]);
 }
 
 /// A full bucket, with `TAG(1)` the least recently used; the request that evicts it for `TAG(3)`.
@@ -137,15 +137,15 @@ fn an_evicted_clean_copy_leaves_the_copyset_and_the_miss_follows() {
     {
         let mut rig = Rig::new();
         let request = eviction(&mut rig, Access::Shared);
-        assert_eq!(request.kind, Kind::EvictShared);
+        assert_eq!(request.kind, PacketKind::EvictShared);
         assert_eq!(rig.cached(TAG(1)), Some((Access::Shared, 7)), "hits go on until it is granted");
         let ack = granted(&request, Endpoint::Switch, GlobalStatus::Shared, []);
         let out = rig.packet(Packet { copyset: before, ..ack });
         assert_eq!(rig.cached(TAG(1)), None);
-        assert_eq!(out.kinds(), [Kind::Unlock, Kind::ReadMiss]);
-        let unlock = out.one(Kind::Unlock).packet;
+        assert_eq!(out.kinds(), [PacketKind::Unlock, PacketKind::ReadMiss]);
+        let unlock = out.one(PacketKind::Unlock).packet;
         assert_eq!((unlock.global_status, unlock.copyset), (status, after));
-        assert_eq!(out.one(Kind::ReadMiss).packet.seq, request.seq.next());
+        assert_eq!(out.one(PacketKind::ReadMiss).packet.seq, request.seq.next());
     }
 }
 
@@ -153,10 +153,10 @@ fn an_evicted_clean_copy_leaves_the_copyset_and_the_miss_follows() {
 fn an_evicted_modified_block_goes_home_before_anything_else() {
     let mut rig = Rig::new();
     let request = eviction(&mut rig, Access::Modified);
-    assert_eq!(request.kind, Kind::EvictModified);
+    assert_eq!(request.kind, PacketKind::EvictModified);
     let out = rig.packet(granted(&request, Endpoint::Switch, GlobalStatus::Modified, [1]));
     let sent = out.only();
-    assert_eq!((sent.packet.kind, sent.packet.to), (Kind::WriteBack, home_of(TAG(1))));
+    assert_eq!((sent.packet.kind, sent.packet.to), (PacketKind::WriteBack, home_of(TAG(1))));
     assert_eq!((sent.packet.seq, sent.data), (request.seq, Some(node::DataRef(7))));
     assert_eq!(rig.cached(TAG(1)), None);
 }
@@ -169,12 +169,12 @@ fn a_granted_eviction_waits_for_a_thread_that_has_the_frame_pinned() {
     let node::Started::Pinned(frame) = started else { panic!("{started:?}") };
     assert!(rig.packet(granted(&request, Endpoint::Switch, GlobalStatus::Shared, [1])).is_empty());
     assert_eq!(rig.cached(TAG(1)), Some((Access::Shared, 7)));
-    assert_eq!(rig.unpin(frame).kinds(), [Kind::Unlock, Kind::ReadMiss]);
+    assert_eq!(rig.unpin(frame).kinds(), [PacketKind::Unlock, PacketKind::ReadMiss]);
 }
 
 #[test]
 fn an_applications_lock_is_not_unlocked_before_it_is_released() {
-    for (write, kind) in [(false, Kind::LockRead), (true, Kind::LockWrite)] {
+    for (write, kind) in [(false, PacketKind::LockRead), (true, PacketKind::LockWrite)] {
         let mut rig = Rig::new();
         let request = rig.lock(TAG(1), write, false);
         assert_eq!((request.kind, request.tag), (kind, TAG(1).lock_entry()));
@@ -183,7 +183,7 @@ fn an_applications_lock_is_not_unlocked_before_it_is_released() {
         assert_eq!((out.outcomes(), out.kinds()), (vec![Outcome::Locked], vec![]));
         rig.drops(Drop::Stale, ack);
         let unlock = rig.release(request.requester.slot).only().packet;
-        assert_eq!((unlock.kind, unlock.seq, unlock.event), (Kind::Unlock, request.seq, kind));
+        assert_eq!((unlock.kind, unlock.seq, unlock.event), (PacketKind::Unlock, request.seq, kind));
     }
 }
 
@@ -215,6 +215,6 @@ fn an_answer_that_names_another_block_or_another_request_is_nonsense() {
     let request = rig.miss(TAG(1), Access::Shared);
     let ack = granted(&request, home_of(TAG(1)), GlobalStatus::Unshared, []);
     rig.drops(Drop::Nonsense, carrying(Packet { tag: TAG(2), ..ack }, 9));
-    rig.drops(Drop::Nonsense, carrying(Packet { event: Kind::WriteMiss, ..ack }, 9));
+    rig.drops(Drop::Nonsense, carrying(Packet { event: PacketKind::WriteMiss, ..ack }, 9));
     let _ = rig.packet(carrying(ack, 8)).frame();
 }

@@ -3,7 +3,7 @@
 //! The unlock waits until nothing of the event can act any more (PROTOCOLS.md, FlowCC 1).
 
 use node::{Access, DataRef, Drop, Store};
-use wire::{Endpoint, GlobalStatus, Kind, Nanos, Packet};
+use wire::{Endpoint, GlobalStatus, Nanos, Packet, PacketKind};
 
 use crate::coherence::packets::{
     agent, close_ack, granted, home_of, nodes, numbered, theirs, write_back_ack,
@@ -25,7 +25,10 @@ fn repeated_read(rig: &mut Rig) -> Packet {
     let out = rig.packet(carrying(Packet { repeated: true, ..ack }, 7));
     let closed: Vec<_> = out.sent().iter().map(|sent| (sent.packet.kind, sent.packet.to)).collect();
     let home = home_of(theirs(1));
-    assert_eq!(closed, [(Kind::Close, agent(0)), (Kind::Close, agent(2)), (Kind::Close, home)]);
+    assert_eq!(
+        closed,
+        [(PacketKind::Close, agent(0)), (PacketKind::Close, agent(2)), (PacketKind::Close, home)]
+    );
     request
 }
 
@@ -34,7 +37,7 @@ fn the_unlock_of_a_read_of_a_modified_block_waits_until_the_home_has_the_copy() 
     let mut rig = Rig::new();
     let request = read_of_modified(&mut rig);
     let unlock = rig.packet(write_back_ack(&request)).only().packet;
-    assert_eq!((unlock.kind, unlock.seq), (Kind::Unlock, request.seq));
+    assert_eq!((unlock.kind, unlock.seq), (PacketKind::Unlock, request.seq));
     assert_eq!((unlock.global_status, unlock.copyset), (GlobalStatus::Shared, nodes([1, 2])));
 }
 
@@ -45,7 +48,7 @@ fn the_home_may_be_quicker_than_the_owner_and_say_so_twice() {
     assert!(rig.packet(write_back_ack(&request)).is_empty());
     assert!(rig.packet(write_back_ack(&request)).is_empty());
     let out = rig.packet(carrying(granted(&request, agent(2), GlobalStatus::Modified, [2]), 7));
-    assert_eq!(out.kinds(), [Kind::Unlock]);
+    assert_eq!(out.kinds(), [PacketKind::Unlock]);
 }
 
 #[test]
@@ -56,7 +59,7 @@ fn a_write_back_acknowledgement_of_another_event_does_not_unlock_this_one() {
     for seq in [request.seq.0 - 1, request.seq.0 + 1, request.seq.0 + 2] {
         rig.drops(Drop::Stale, numbered(write_back_ack(&request), seq));
     }
-    assert_eq!(rig.packet(write_back_ack(&request)).kinds(), [Kind::Unlock]);
+    assert_eq!(rig.packet(write_back_ack(&request)).kinds(), [PacketKind::Unlock]);
 }
 
 #[test]
@@ -83,12 +86,14 @@ fn the_unlock_of_a_modified_eviction_and_the_miss_after_it_wait_until_the_home_h
     let _ = rig.cache(theirs(1), Access::Modified, 7);
     let _ = rig.cache(theirs(2), Access::Shared, 8);
     let request = rig.miss(theirs(3), Access::Shared);
-    let _ = rig.packet(granted(&request, Endpoint::Switch, GlobalStatus::Modified, [1])).one(Kind::WriteBack);
+    let _ = rig
+        .packet(granted(&request, Endpoint::Switch, GlobalStatus::Modified, [1]))
+        .one(PacketKind::WriteBack);
     let again = rig.wait(Nanos::from_millis(1)).only();
-    assert_eq!((again.packet.kind, again.data), (Kind::WriteBack, Some(DataRef(7))), "its bytes stay");
+    assert_eq!((again.packet.kind, again.data), (PacketKind::WriteBack, Some(DataRef(7))), "its bytes stay");
     let out = rig.packet(write_back_ack(&request));
-    assert_eq!(out.kinds(), [Kind::Unlock, Kind::ReadMiss]);
-    let unlock = out.one(Kind::Unlock).packet;
+    assert_eq!(out.kinds(), [PacketKind::Unlock, PacketKind::ReadMiss]);
+    let unlock = out.one(PacketKind::Unlock).packet;
     assert_eq!((unlock.global_status, unlock.copyset), (GlobalStatus::Unshared, nodes([])));
 }
 
@@ -101,7 +106,7 @@ fn a_repeated_read_is_unlocked_when_every_agent_and_the_home_have_closed_it_in_a
         assert!(rig.packet(acks[order[0]]).is_empty());
         assert!(rig.packet(acks[order[0]]).is_empty(), "a duplicate does not stand for another");
         assert!(rig.packet(acks[order[1]]).is_empty());
-        assert_eq!(rig.packet(acks[order[2]]).kinds(), [Kind::Unlock]);
+        assert_eq!(rig.packet(acks[order[2]]).kinds(), [PacketKind::Unlock]);
         rig.drops(Drop::Stale, acks[order[2]]);
     }
 }
@@ -130,7 +135,7 @@ fn only_the_agents_that_have_not_closed_are_told_again() {
     let _ = rig.packet(close_ack(&request, agent(0)));
     let _ = rig.packet(close_ack(&request, home_of(theirs(1))));
     let again = rig.wait(Nanos::from_millis(1)).only().packet;
-    assert_eq!((again.kind, again.to, again.seq), (Kind::Close, agent(2), request.seq));
+    assert_eq!((again.kind, again.to, again.seq), (PacketKind::Close, agent(2), request.seq));
 }
 
 #[test]
@@ -140,9 +145,9 @@ fn a_repeated_read_of_a_modified_block_is_closed_after_the_home_has_the_copy() {
     let ack = granted(&request, agent(2), GlobalStatus::Modified, [2]);
     let out = rig.packet(carrying(Packet { repeated: true, ..ack }, 7));
     assert_eq!(out.kinds(), [], "an agent that closes sends no copy any more");
-    assert_eq!(rig.packet(write_back_ack(&request)).kinds(), [Kind::Close; 2]);
+    assert_eq!(rig.packet(write_back_ack(&request)).kinds(), [PacketKind::Close; 2]);
     let _ = rig.packet(close_ack(&request, agent(2)));
-    assert_eq!(rig.packet(close_ack(&request, home_of(theirs(1)))).kinds(), [Kind::Unlock]);
+    assert_eq!(rig.packet(close_ack(&request, home_of(theirs(1)))).kinds(), [PacketKind::Unlock]);
 }
 
 #[test]
@@ -150,22 +155,22 @@ fn a_repeated_write_needs_no_close_because_every_agent_answers_it() {
     let mut rig = Rig::new();
     let request = rig.miss(theirs(1), Access::Modified);
     let ack = granted(&request, agent(2), GlobalStatus::Modified, [2]);
-    assert_eq!(rig.packet(carrying(Packet { repeated: true, ..ack }, 7)).kinds(), [Kind::Unlock]);
+    assert_eq!(rig.packet(carrying(Packet { repeated: true, ..ack }, 7)).kinds(), [PacketKind::Unlock]);
 }
 
 #[test]
 fn an_answer_that_finds_the_block_shared_by_now_replaces_the_wait_for_the_home_with_closes() {
     let mut rig = Rig::new();
     let request = read_of_modified(&mut rig);
-    assert_eq!(rig.wait(Nanos(FLOOR.0 * 100)).kinds(), [Kind::ReadMiss], "the owner is asked again");
+    assert_eq!(rig.wait(Nanos(FLOOR.0 * 100)).kinds(), [PacketKind::ReadMiss], "the owner is asked again");
     let late = granted(&request, agent(3), GlobalStatus::Shared, [2, 3]);
     let out = rig.packet(carrying(Packet { repeated: true, ..late }, 7));
     let to: Vec<_> = out.sent().iter().map(|sent| sent.packet.to).collect();
-    assert_eq!((out.kinds(), to), (vec![Kind::Close; 3], vec![agent(2), agent(3), home_of(theirs(1))]));
+    assert_eq!((out.kinds(), to), (vec![PacketKind::Close; 3], vec![agent(2), agent(3), home_of(theirs(1))]));
     assert_eq!(rig.cached(theirs(1)), Some((Access::Shared, 7)));
     let _ = rig.packet(close_ack(&request, agent(2)));
     let _ = rig.packet(close_ack(&request, agent(3)));
-    assert_eq!(rig.packet(close_ack(&request, home_of(theirs(1)))).kinds(), [Kind::Unlock]);
+    assert_eq!(rig.packet(close_ack(&request, home_of(theirs(1)))).kinds(), [PacketKind::Unlock]);
 }
 
 #[test]
@@ -181,7 +186,7 @@ fn a_granted_eviction_evicts_the_block_from_the_frame_where_it_is_now() {
     let before = rig.cache(theirs(1), Access::Modified, 7);
     let other = rig.cache(theirs(2), Access::Shared, 8);
     let request = rig.miss(theirs(3), Access::Shared);
-    assert_eq!((request.kind, request.tag), (Kind::EvictModified, theirs(1)));
+    assert_eq!((request.kind, request.tag), (PacketKind::EvictModified, theirs(1)));
     // While the request is in flight the block is lost to another node, and comes back in the other frame.
     for frame in [before, other] {
         rig.store.withdraw(frame).unwrap();
@@ -190,7 +195,7 @@ fn a_granted_eviction_evicts_the_block_from_the_frame_where_it_is_now() {
     let _ = rig.cache(theirs(4), Access::Shared, 9);
     assert_ne!(rig.cache(theirs(1), Access::Modified, 10), before);
     let granted = granted(&request, Endpoint::Switch, GlobalStatus::Modified, [1]);
-    let sent = rig.packet(granted).one(Kind::WriteBack);
+    let sent = rig.packet(granted).one(PacketKind::WriteBack);
     assert_eq!((sent.packet.tag, sent.data), (theirs(1), Some(DataRef(10))));
     assert_eq!(rig.cached(theirs(4)), Some((Access::Shared, 9)), "who stands in the old frame stays");
 }

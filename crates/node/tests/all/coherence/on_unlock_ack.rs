@@ -1,7 +1,7 @@
 //! The requester's `on_unlock_ack`: event n+2 waits for n's (PROTOCOLS.md, FlowCC 2), and nothing else does.
 
 use node::{Access, Drop, Started};
-use wire::{BlockTag, Endpoint, GlobalStatus, Kind, Packet, Refusal, Seq, Status};
+use wire::{BlockTag, Endpoint, GlobalStatus, Packet, PacketKind, Refusal, Seq, Status};
 
 use crate::coherence::packets::{granted, home_of, numbered, refused, theirs, unlock_ack};
 use crate::coherence::rig::{Rig, carrying};
@@ -11,7 +11,7 @@ fn unlocking(rig: &mut Rig, tag: BlockTag) -> Packet {
     let request = rig.miss(tag, Access::Shared);
     let out = rig.packet(carrying(granted(&request, home_of(tag), GlobalStatus::Unshared, []), 7));
     let _ = rig.unpin(out.frame());
-    out.one(Kind::Unlock).packet
+    out.one(PacketKind::Unlock).packet
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn the_event_after_next_begins_when_the_unlock_of_its_parity_is_acknowledged() {
     assert_eq!((started, out.kinds()), (Started::Slot(first.requester.slot), vec![]));
     assert!(rig.packet(unlock_ack(&second)).is_empty(), "the other parity's");
     let third = rig.packet(unlock_ack(&first)).only().packet;
-    assert_eq!((third.kind, third.seq), (Kind::EvictShared, Seq(3)));
+    assert_eq!((third.kind, third.seq), (PacketKind::EvictShared, Seq(3)));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn an_acknowledgement_of_a_past_or_a_future_unlock_is_stale() {
     }
     let request = rig.miss(theirs(3), Access::Shared);
     let out = rig.packet(granted(&request, Endpoint::Switch, GlobalStatus::Shared, [1]));
-    let third = out.one(Kind::Unlock).packet;
+    let third = out.one(PacketKind::Unlock).packet;
     for seq in [1, 2, 4, 5] {
         rig.drops(Drop::Stale, numbered(unlock_ack(&third), seq));
     }
@@ -66,7 +66,7 @@ fn an_acknowledgement_before_the_unlock_is_stale_and_does_not_count_later() {
     let request = rig.miss(theirs(1), Access::Shared);
     rig.drops(Drop::Stale, unlock_ack(&request));
     let out = rig.packet(refused(&request, Refusal::Unallocated));
-    assert_eq!(out.one(Kind::Unlock).packet.status, Status::Refused(Refusal::Unallocated));
+    assert_eq!(out.one(PacketKind::Unlock).packet.status, Status::Refused(Refusal::Unallocated));
     assert!(!rig.node.is_quiet());
 }
 
@@ -75,9 +75,9 @@ fn a_refused_event_is_acknowledged_like_any_other_before_the_event_after_next() 
     let mut rig = Rig::new();
     let request = rig.miss(theirs(1), Access::Shared);
     let out = rig.packet(refused(&request, Refusal::Outdated));
-    let (first, second) = (out.one(Kind::Unlock).packet, out.one(Kind::ReadMiss).packet);
+    let (first, second) = (out.one(PacketKind::Unlock).packet, out.one(PacketKind::ReadMiss).packet);
     let out = rig.packet(refused(&second, Refusal::Outdated));
-    assert_eq!(out.kinds(), [Kind::Unlock], "the third waits");
+    assert_eq!(out.kinds(), [PacketKind::Unlock], "the third waits");
     let third = rig.packet(unlock_ack(&first)).only().packet;
-    assert_eq!((third.kind, third.seq), (Kind::ReadMiss, Seq(3)));
+    assert_eq!((third.kind, third.seq), (PacketKind::ReadMiss, Seq(3)));
 }

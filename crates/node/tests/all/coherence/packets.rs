@@ -1,8 +1,8 @@
 //! The packets that the rest of the rack would send to the node on the bench.
 
 use wire::{
-    BlockSize, BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Kind, NodeId,
-    Packet, Refusal, RequesterId, Seq, SlotId, Status, SwitchEpoch,
+    BlockSize, BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, GlobalStatus, Incarnation, NodeId,
+    Packet, PacketKind, Refusal, RequesterId, Seq, SlotId, Status, SwitchEpoch,
 };
 
 pub(crate) const BLOCK: BlockSize = BlockSize::MIN;
@@ -52,29 +52,29 @@ pub(crate) fn granted<const N: usize>(
     copyset: [u16; N],
 ) -> Packet {
     let copyset = nodes(copyset);
-    Packet { global_status, copyset, in_switch: true, ..request.reply(Kind::Ack, from, request.from) }
+    Packet { global_status, copyset, in_switch: true, ..request.reply(PacketKind::Ack, from, request.from) }
 }
 
 pub(crate) fn refused(request: &Packet, why: Refusal) -> Packet {
     let status = Status::Refused(why);
-    Packet { status, in_switch: true, ..request.reply(Kind::Ack, Endpoint::Switch, request.from) }
+    Packet { status, in_switch: true, ..request.reply(PacketKind::Ack, Endpoint::Switch, request.from) }
 }
 
 pub(crate) fn unlock_ack(unlock: &Packet) -> Packet {
-    Packet { provider: false, ..unlock.reply(Kind::UnlockAck, unlock.to, unlock.from) }
+    Packet { provider: false, ..unlock.reply(PacketKind::UnlockAck, unlock.to, unlock.from) }
 }
 
 pub(crate) fn write_back_ack(request: &Packet) -> Packet {
-    request.reply(Kind::WriteBackAck, home_of(request.tag), Endpoint::Requester(request.requester.node))
+    request.reply(PacketKind::WriteBackAck, home_of(request.tag), Endpoint::Requester(request.requester.node))
 }
 
 pub(crate) fn close_ack(request: &Packet, from: Endpoint) -> Packet {
-    request.reply(Kind::CloseAck, from, Endpoint::Requester(request.requester.node))
+    request.reply(PacketKind::CloseAck, from, Endpoint::Requester(request.requester.node))
 }
 
 /// A home's answer to an allocator's call.
 pub(crate) fn home_reply(call: &Packet, status: Status) -> Packet {
-    Packet { status, ..call.reply(Kind::HomeReply, call.to, call.from) }
+    Packet { status, ..call.reply(PacketKind::HomeReply, call.to, call.from) }
 }
 
 /// The same packet, of another event.
@@ -84,12 +84,12 @@ pub(crate) fn numbered(packet: Packet, seq: u64) -> Packet {
 
 // What others ask the node on the bench
 
-fn request(kind: Kind, tag: BlockTag, requester: RequesterId, seq: u64) -> Packet {
+fn request(kind: PacketKind, tag: BlockTag, requester: RequesterId, seq: u64) -> Packet {
     Packet { epoch: EPOCH, incarnation: INCARNATION, ..Packet::request(kind, tag, requester, Seq(seq)) }
 }
 
 /// A request that the switch passes on because it does not have the entry.
-pub(crate) fn at_home(kind: Kind, tag: BlockTag, requester: RequesterId, seq: u64) -> Packet {
+pub(crate) fn at_home(kind: PacketKind, tag: BlockTag, requester: RequesterId, seq: u64) -> Packet {
     Packet { from: Endpoint::Switch, to: home_of(tag), ..request(kind, tag, requester, seq) }
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn unlock<const N: usize>(
     copyset: [u16; N],
 ) -> Packet {
     let copyset = nodes(copyset);
-    Packet { global_status, copyset, ..request.reply(Kind::Unlock, Endpoint::Switch, request.to) }
+    Packet { global_status, copyset, ..request.reply(PacketKind::Unlock, Endpoint::Switch, request.to) }
 }
 
 /// The unlock of a refused one.
@@ -110,7 +110,7 @@ pub(crate) fn unlock_refused(request: &Packet, why: Refusal) -> Packet {
 
 /// A request that the switch forwards to the cache agent on the bench, not for the data.
 pub(crate) fn to_agent<const N: usize>(
-    kind: Kind,
+    kind: PacketKind,
     tag: BlockTag,
     seq: u64,
     global_status: GlobalStatus,
@@ -128,7 +128,7 @@ pub(crate) fn to_agent<const N: usize>(
 
 /// The same, for the data too.
 pub(crate) fn to_provider<const N: usize>(
-    kind: Kind,
+    kind: PacketKind,
     tag: BlockTag,
     seq: u64,
     global_status: GlobalStatus,
@@ -139,18 +139,18 @@ pub(crate) fn to_provider<const N: usize>(
 
 /// The requester has what it needs.
 pub(crate) fn close(request: &Packet) -> Packet {
-    request.reply(Kind::Close, Endpoint::Requester(request.requester.node), request.to)
+    request.reply(PacketKind::Close, Endpoint::Requester(request.requester.node), request.to)
 }
 
 /// A copy that comes home, of an event of requester (0, 0).
 pub(crate) fn write_back(tag: BlockTag, seq: u64) -> Packet {
-    let event = request(Kind::ReadMiss, tag, requester(0, 0), seq);
-    event.reply(Kind::WriteBack, Endpoint::CacheAgent(NodeId(3)), home_of(tag))
+    let event = request(PacketKind::ReadMiss, tag, requester(0, 0), seq);
+    event.reply(PacketKind::WriteBack, Endpoint::CacheAgent(NodeId(3)), home_of(tag))
 }
 
 /// A call of node 0's allocator.
 pub(crate) fn call(
-    kind: Kind,
+    kind: PacketKind,
     tag: BlockTag,
     seq: u64,
     bytes: u64,
@@ -169,11 +169,11 @@ pub(crate) fn call(
 pub(crate) fn demote(tag: BlockTag) -> Packet {
     let shadow = Endpoint::Shadow(NodeId(0));
     let requester = RequesterId { node: NodeId(0), slot: SlotId::MIGRATION };
-    Packet { from: shadow, to: Endpoint::HomeAgent(ME), ..request(Kind::Demote, tag, requester, 0) }
+    Packet { from: shadow, to: Endpoint::HomeAgent(ME), ..request(PacketKind::Demote, tag, requester, 0) }
 }
 
 /// What the shadow node is told, by the switch or by a cache agent.
-pub(crate) fn to_shadow(kind: Kind, tag: BlockTag, status: Status, count: u64) -> Packet {
+pub(crate) fn to_shadow(kind: PacketKind, tag: BlockTag, status: Status, count: u64) -> Packet {
     let requester = RequesterId { node: tag.home(), slot: SlotId::MIGRATION };
     Packet { to: Endpoint::Shadow(ME), status, arg: count, ..request(kind, tag, requester, 0) }
 }

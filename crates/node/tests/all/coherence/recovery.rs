@@ -2,8 +2,8 @@
 
 use node::{Access, Drop, Outcome, View};
 use wire::{
-    BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, GlobalStatus, Kind, NodeId, Packet, Refusal, Seq,
-    SlotId, Status, SwitchEpoch,
+    BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, GlobalStatus, NodeId, Packet, PacketKind, Refusal,
+    Seq, SlotId, Status, SwitchEpoch,
 };
 
 use crate::coherence::packets::{
@@ -23,8 +23,8 @@ fn view(epoch: SwitchEpoch, down: Copyset) -> View {
 /// What one other node says to the bench's home, after its first packet and before its last.
 struct Says(u16, Vec<Packet>);
 
-fn report(event: Kind, tag: BlockTag, owner: wire::RequesterId, arg: u64) -> Packet {
-    Packet { event, arg, ..Packet::request(Kind::Report, tag, owner, Seq(0)) }
+fn report(event: PacketKind, tag: BlockTag, owner: wire::RequesterId, arg: u64) -> Packet {
+    Packet { event, arg, ..Packet::request(PacketKind::Report, tag, owner, Seq(0)) }
 }
 
 /// The whole rack but the bench reports to the bench's home, and takes the bench's reports. Returns what the
@@ -40,8 +40,8 @@ fn everybody_reports(
     let mut reported = Vec::new();
     for node in (0..NODES as u16).filter(|node| NodeId(*node) != ME && !down.contains(NodeId(*node))) {
         let own = says.iter().filter(|says| says.0 == node).flat_map(|says| says.1.clone());
-        let hello = report(Kind::Report, mine(0), requester(node, 63), 0);
-        let no_more = report(Kind::Close, mine(0), requester(node, 63), 0);
+        let hello = report(PacketKind::Report, mine(0), requester(node, 63), 0);
+        let no_more = report(PacketKind::Close, mine(0), requester(node, 63), 0);
         for (number, packet) in (1..).zip([hello].into_iter().chain(own).chain([no_more])) {
             let packet = Packet {
                 seq: Seq(number),
@@ -52,8 +52,8 @@ fn everybody_reports(
                 ..packet
             };
             let out = match packet.event {
-                Kind::WriteBack => rig.packet(carrying(packet, packet.arg)),
-                Kind::WriteMiss if packet.provider => rig.packet(carrying(packet, 777)),
+                PacketKind::WriteBack => rig.packet(carrying(packet, packet.arg)),
+                PacketKind::WriteMiss if packet.provider => rig.packet(carrying(packet, 777)),
                 _ => rig.packet(packet),
             };
             waiting.extend(out.sent().iter().map(|message| message.packet));
@@ -61,15 +61,15 @@ fn everybody_reports(
     }
     while let Some(packet) = waiting.pop() {
         let out = match packet.kind {
-            Kind::Report if packet.to == home_of(mine(0)) => rig.packet(packet),
-            Kind::Report => {
+            PacketKind::Report if packet.to == home_of(mine(0)) => rig.packet(packet),
+            PacketKind::Report => {
                 reported.push(packet);
                 // The first report says nothing, and asks when the home has last rebuilt its directory.
-                let is_first = packet.event == Kind::Report && packet.arg == 0;
+                let is_first = packet.event == PacketKind::Report && packet.arg == 0;
                 let arg = if is_first { u64::from(EPOCH.0) } else { 0 };
-                rig.packet(Packet { arg, ..packet.reply(Kind::ReportAck, packet.to, packet.from) })
+                rig.packet(Packet { arg, ..packet.reply(PacketKind::ReportAck, packet.to, packet.from) })
             }
-            Kind::ReportAck if packet.to == agent(ME.0) => rig.packet(packet),
+            PacketKind::ReportAck if packet.to == agent(ME.0) => rig.packet(packet),
             _ => continue,
         };
         waiting.extend(out.sent().iter().map(|message| message.packet));
@@ -89,9 +89,9 @@ impl Rig {
         let out = rig.new_epoch(&view(EPOCH, Copyset::EMPTY));
         everybody_reports(&mut rig, EPOCH, out, Copyset::EMPTY, &[]);
         assert!(!rig.node.is_recovering(), "everybody has reported");
-        let chunk = call(Kind::ChunkRequest, mine(0), 1, 8 * BLOCK.bytes(), Some(Discipline::Coherent));
+        let chunk = call(PacketKind::ChunkRequest, mine(0), 1, 8 * BLOCK.bytes(), Some(Discipline::Coherent));
         assert!(rig.packet(chunk).only().packet.status.is_granted());
-        let _ = rig.packet(call(Kind::Mark, mine(1), 2, 8 * BLOCK.bytes(), Some(Discipline::Coherent)));
+        let _ = rig.packet(call(PacketKind::Mark, mine(1), 2, 8 * BLOCK.bytes(), Some(Discipline::Coherent)));
         rig
     }
 
@@ -108,19 +108,19 @@ fn in_next(packet: Packet) -> Packet {
     Packet { epoch: NEXT, ..packet }
 }
 
-fn of_event(reported: &[Packet], event: Kind) -> Vec<Packet> {
+fn of_event(reported: &[Packet], event: PacketKind) -> Vec<Packet> {
     reported.iter().copied().filter(|packet| packet.event == event).collect()
 }
 
 fn read_of(tag: BlockTag) -> Packet {
-    in_next(at_home(Kind::ReadMiss, tag, requester(3, 5), 1))
+    in_next(at_home(PacketKind::ReadMiss, tag, requester(3, 5), 1))
 }
 
 #[test]
 fn what_was_sent_in_another_epoch_is_dropped() {
     let mut rig = Rig::in_rack();
     rig.recover(Copyset::EMPTY, &[]);
-    rig.drops(Drop::WrongEpoch, at_home(Kind::ReadMiss, mine(1), requester(3, 5), 1));
+    rig.drops(Drop::WrongEpoch, at_home(PacketKind::ReadMiss, mine(1), requester(3, 5), 1));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn copies_are_reported_by_groups_of_blocks_with_their_state() {
     rig.cache(theirs(1), Access::Shared, 10);
     rig.cache(theirs(66), Access::Modified, 20);
     let reported = rig.recover(Copyset::EMPTY, &[]);
-    let copies: Vec<_> = of_event(&reported, Kind::Report)
+    let copies: Vec<_> = of_event(&reported, PacketKind::Report)
         .into_iter()
         .filter(|packet| packet.arg != 0)
         .map(|packet| (packet.tag, packet.arg, packet.global_status))
@@ -147,7 +147,8 @@ fn a_home_refuses_everything_until_the_last_node_has_reported() {
     let answer = rig.packet(read_of(mine(1))).only().packet;
     assert_eq!(answer.status, Status::Refused(Refusal::Recovering));
     everybody_reports(&mut rig, NEXT, out, Copyset::EMPTY, &[]);
-    let answer = rig.packet(in_next(at_home(Kind::ReadMiss, mine(1), requester(3, 5), 2))).only().packet;
+    let answer =
+        rig.packet(in_next(at_home(PacketKind::ReadMiss, mine(1), requester(3, 5), 2))).only().packet;
     assert_eq!(answer.status, Status::Granted);
 }
 
@@ -156,7 +157,7 @@ fn a_home_knows_the_copies_that_were_reported() {
     let mut rig = Rig::in_rack();
     let shared = Packet {
         global_status: GlobalStatus::Shared,
-        ..report(Kind::Report, mine(0), requester(2, 63), 0b10)
+        ..report(PacketKind::Report, mine(0), requester(2, 63), 0b10)
     };
     let also = Packet { requester: requester(3, 63), ..shared };
     let modified = Packet { global_status: GlobalStatus::Modified, arg: 0b100, ..shared };
@@ -170,8 +171,8 @@ fn a_home_knows_the_copies_that_were_reported() {
 fn a_retained_answer_is_written_home_if_its_event_was_cut_short() {
     let mut rig = Rig::in_rack();
     rig.set_entry(mine(1), GlobalStatus::Modified, [2]);
-    let retained = Packet { provider: true, ..report(Kind::WriteMiss, mine(1), requester(3, 4), 9) };
-    let cut = report(Kind::WriteMiss, mine(1), requester(3, 4), 9);
+    let retained = Packet { provider: true, ..report(PacketKind::WriteMiss, mine(1), requester(3, 4), 9) };
+    let cut = report(PacketKind::WriteMiss, mine(1), requester(3, 4), 9);
     rig.recover(Copyset::EMPTY, &[Says(2, vec![retained]), Says(3, vec![cut])]);
     assert_eq!(rig.store.home_stamp(mine(1)), 777);
     assert_eq!(rig.metadata(mine(1)), (GlobalStatus::Unshared, nodes([])));
@@ -180,8 +181,8 @@ fn a_retained_answer_is_written_home_if_its_event_was_cut_short() {
 #[test]
 fn a_retained_answer_of_an_event_that_was_granted_is_old() {
     let mut rig = Rig::in_rack();
-    let retained = Packet { provider: true, ..report(Kind::WriteMiss, mine(1), requester(3, 4), 9) };
-    let another = report(Kind::WriteMiss, mine(2), requester(3, 4), 11);
+    let retained = Packet { provider: true, ..report(PacketKind::WriteMiss, mine(1), requester(3, 4), 9) };
+    let another = report(PacketKind::WriteMiss, mine(2), requester(3, 4), 11);
     rig.recover(Copyset::EMPTY, &[Says(2, vec![retained]), Says(3, vec![another])]);
     assert_eq!(rig.store.home_stamp(mine(1)), 0, "the home's memory is as it was");
 }
@@ -190,9 +191,9 @@ fn a_retained_answer_of_an_event_that_was_granted_is_old() {
 fn a_node_reports_the_answer_that_it_retained_and_the_request_that_it_cut_short() {
     let mut rig = Rig::in_rack();
     rig.cache(theirs(1), Access::Modified, 10);
-    let _ = rig.packet(to_provider(Kind::WriteMiss, theirs(1), 7, GlobalStatus::Modified, [1]));
+    let _ = rig.packet(to_provider(PacketKind::WriteMiss, theirs(1), 7, GlobalStatus::Modified, [1]));
     let asked = rig.miss(theirs(2), Access::Modified);
-    let reported = of_event(&rig.recover(Copyset::EMPTY, &[]), Kind::WriteMiss);
+    let reported = of_event(&rig.recover(Copyset::EMPTY, &[]), PacketKind::WriteMiss);
     let [retained, cut] = reported[..] else { panic!("{reported:?}") };
     assert!(retained.provider && retained.requester == requester(0, 0) && retained.arg == 7);
     assert!(!cut.provider && cut.requester == asked.requester && cut.arg == asked.seq.0);
@@ -203,16 +204,17 @@ fn a_node_reports_the_answer_that_it_retained_and_the_request_that_it_cut_short(
 fn what_was_saved_for_a_home_that_has_rebuilt_its_directory_since_is_old() {
     let mut rig = Rig::in_rack();
     rig.cache(theirs(1), Access::Modified, 10);
-    let _ = rig.packet(to_provider(Kind::WriteMiss, theirs(1), 7, GlobalStatus::Modified, [1]));
+    let _ = rig.packet(to_provider(PacketKind::WriteMiss, theirs(1), 7, GlobalStatus::Modified, [1]));
     // Nobody answers in this epoch, and another one begins; the home has heard enough in between.
     let _ = rig.new_epoch(&view(NEXT, Copyset::EMPTY));
     let later = SwitchEpoch(NEXT.0 + 1);
     let out = rig.new_epoch(&view(later, Copyset::EMPTY));
     let hello =
         out.sent().into_iter().find(|message| message.packet.to == home_of(theirs(1))).unwrap().packet;
-    let ack = |packet: &Packet, arg| Packet { arg, ..packet.reply(Kind::ReportAck, packet.to, packet.from) };
+    let ack =
+        |packet: &Packet, arg| Packet { arg, ..packet.reply(PacketKind::ReportAck, packet.to, packet.from) };
     let out = rig.packet(ack(&hello, u64::from(NEXT.0)));
-    assert_eq!(out.only().packet.event, Kind::Close, "there is no more to report");
+    assert_eq!(out.only().packet.event, PacketKind::Close, "there is no more to report");
     assert_eq!(rig.store.retained, 0, "the old answer is given back");
 }
 
@@ -220,12 +222,12 @@ fn what_was_saved_for_a_home_that_has_rebuilt_its_directory_since_is_old() {
 fn what_was_saved_is_kept_over_another_restart() {
     let mut rig = Rig::in_rack();
     rig.cache(theirs(1), Access::Modified, 10);
-    let _ = rig.packet(to_provider(Kind::WriteMiss, theirs(1), 7, GlobalStatus::Modified, [1]));
+    let _ = rig.packet(to_provider(PacketKind::WriteMiss, theirs(1), 7, GlobalStatus::Modified, [1]));
     let _ = rig.new_epoch(&view(NEXT, Copyset::EMPTY));
     let later = SwitchEpoch(NEXT.0 + 1);
     let out = rig.new_epoch(&view(later, Copyset::EMPTY));
     let reported = everybody_reports(&mut rig, later, out, Copyset::EMPTY, &[]);
-    assert_eq!(of_event(&reported, Kind::WriteMiss).len(), 1);
+    assert_eq!(of_event(&reported, PacketKind::WriteMiss).len(), 1);
 }
 
 #[test]
@@ -234,9 +236,9 @@ fn an_eviction_that_is_cut_short_leaves_its_block_in_the_cache() {
     rig.cache(theirs(1), Access::Modified, 10);
     rig.cache(theirs(3), Access::Modified, 30);
     let evict = rig.miss(theirs(5), Access::Shared);
-    assert_eq!(evict.kind, Kind::EvictModified);
+    assert_eq!(evict.kind, PacketKind::EvictModified);
     let out = rig.packet(granted(&evict, Endpoint::Switch, GlobalStatus::Modified, [1]));
-    assert_eq!(out.kinds(), [Kind::WriteBack]);
+    assert_eq!(out.kinds(), [PacketKind::WriteBack]);
     assert_eq!(rig.cached(evict.tag), None);
     rig.recover(Copyset::EMPTY, &[]);
     assert!(matches!(rig.cached(evict.tag), Some((Access::Modified, _))));
@@ -245,23 +247,23 @@ fn an_eviction_that_is_cut_short_leaves_its_block_in_the_cache() {
 #[test]
 fn a_lock_that_is_held_is_held_on_and_its_release_is_taken() {
     let mut rig = Rig::in_rack();
-    let held = report(Kind::LockWrite, mine(1).lock_entry(), requester(2, 3), 5);
+    let held = report(PacketKind::LockWrite, mine(1).lock_entry(), requester(2, 3), 5);
     rig.recover(Copyset::EMPTY, &[Says(2, vec![held])]);
-    let wants = in_next(at_home(Kind::LockWrite, mine(1).lock_entry(), requester(3, 5), 1));
+    let wants = in_next(at_home(PacketKind::LockWrite, mine(1).lock_entry(), requester(3, 5), 1));
     assert_eq!(rig.packet(wants).only().packet.status, Status::Refused(Refusal::Locked));
-    let event = in_next(at_home(Kind::LockWrite, mine(1).lock_entry(), requester(2, 3), 5));
-    assert_eq!(rig.packet(unlock(&event, GlobalStatus::Unshared, [])).kinds(), [Kind::UnlockAck]);
-    let wants = in_next(at_home(Kind::LockWrite, mine(1).lock_entry(), requester(3, 6), 1));
+    let event = in_next(at_home(PacketKind::LockWrite, mine(1).lock_entry(), requester(2, 3), 5));
+    assert_eq!(rig.packet(unlock(&event, GlobalStatus::Unshared, [])).kinds(), [PacketKind::UnlockAck]);
+    let wants = in_next(at_home(PacketKind::LockWrite, mine(1).lock_entry(), requester(3, 6), 1));
     assert_eq!(rig.packet(wants).only().packet.status, Status::Granted);
 }
 
 #[test]
 fn a_dead_nodes_lock_is_free() {
     let mut rig = Rig::in_rack();
-    let lock = at_home(Kind::LockWrite, mine(1).lock_entry(), requester(2, 3), 5);
+    let lock = at_home(PacketKind::LockWrite, mine(1).lock_entry(), requester(2, 3), 5);
     assert_eq!(rig.packet(lock).only().packet.status, Status::Granted);
     rig.recover(nodes([2]), &[]);
-    let wants = in_next(at_home(Kind::LockWrite, mine(1).lock_entry(), requester(3, 5), 1));
+    let wants = in_next(at_home(PacketKind::LockWrite, mine(1).lock_entry(), requester(3, 5), 1));
     assert_eq!(rig.packet(wants).only().packet.status, Status::Granted);
 }
 
@@ -273,7 +275,7 @@ fn what_only_a_dead_node_had_is_lost_until_it_is_freed() {
     rig.recover(nodes([2]), &[]);
     assert_eq!(rig.node.lost().collect::<Vec<_>>(), [mine(1)]);
     assert_eq!(rig.packet(read_of(mine(1))).only().packet.status, Status::Refused(Refusal::Lost));
-    let end = in_next(call(Kind::Mark, mine(1), 3, BLOCK.bytes(), None));
+    let end = in_next(call(PacketKind::Mark, mine(1), 3, BLOCK.bytes(), None));
     assert!(rig.packet(end).only().packet.status.is_granted());
     assert_eq!(rig.node.lost().count(), 0);
 }
@@ -281,9 +283,9 @@ fn what_only_a_dead_node_had_is_lost_until_it_is_freed() {
 #[test]
 fn a_write_that_a_dead_node_may_have_been_granted_loses_the_block() {
     let mut rig = Rig::in_rack();
-    let write = at_home(Kind::WriteMiss, mine(1), requester(2, 3), 5);
+    let write = at_home(PacketKind::WriteMiss, mine(1), requester(2, 3), 5);
     assert!(rig.packet(write).only().packet.status.is_granted());
-    let read = at_home(Kind::ReadMiss, mine(2), requester(2, 4), 5);
+    let read = at_home(PacketKind::ReadMiss, mine(2), requester(2, 4), 5);
     assert!(rig.packet(read).only().packet.status.is_granted());
     rig.recover(nodes([2]), &[]);
     assert_eq!(rig.node.lost().collect::<Vec<_>>(), [mine(1)], "a reader changes nothing");
@@ -338,18 +340,18 @@ fn what_a_dead_allocator_gave_out_stays_and_cannot_be_freed() {
     let free = Packet {
         requester: requester(3, 9),
         from: Endpoint::Allocator(NodeId(3)),
-        ..call(Kind::Free, mine(1), 1, 0, None)
+        ..call(PacketKind::Free, mine(1), 1, 0, None)
     };
     let answer = rig.packet(in_next(free)).only().packet;
-    assert_eq!((answer.kind, answer.status), (Kind::FreeReply, Status::Refused(Refusal::NodeDown)));
+    assert_eq!((answer.kind, answer.status), (PacketKind::FreeReply, Status::Refused(Refusal::NodeDown)));
 }
 
 #[test]
 fn reports_are_repeated_until_they_are_acknowledged() {
     let mut rig = Rig::in_rack();
     let out = rig.new_epoch(&view(NEXT, Copyset::EMPTY));
-    assert_eq!(out.kinds(), [Kind::Report; NODES]);
-    assert_eq!(rig.wait(FLOOR).kinds(), [Kind::Report; NODES]);
+    assert_eq!(out.kinds(), [PacketKind::Report; NODES]);
+    assert_eq!(rig.wait(FLOOR).kinds(), [PacketKind::Report; NODES]);
 }
 
 #[test]
@@ -366,17 +368,18 @@ fn an_event_before_is_over_and_its_operation_is_begun_again() {
 #[test]
 fn a_free_that_was_in_flight_to_a_dead_allocator_frees_nothing_of_the_next_one() {
     let mut rig = Rig::in_rack();
-    let end = call(Kind::Mark, mine(1), 3, 8 * BLOCK.bytes(), None);
+    let end = call(PacketKind::Mark, mine(1), 3, 8 * BLOCK.bytes(), None);
     assert!(rig.packet(end).only().packet.status.is_granted(), "node 0 has freed all; then it dies");
     rig.recover(nodes([0]), &[]);
     let of_node_3 = |packet: Packet| {
         in_next(Packet { requester: requester(3, 9), from: Endpoint::Allocator(NodeId(3)), ..packet })
     };
-    let chunk = call(Kind::ChunkRequest, mine(0), 1, 8 * BLOCK.bytes(), Some(Discipline::Coherent));
+    let chunk = call(PacketKind::ChunkRequest, mine(0), 1, 8 * BLOCK.bytes(), Some(Discipline::Coherent));
     assert!(rig.packet(of_node_3(chunk)).only().packet.status.is_granted());
-    let free = |epoch: SwitchEpoch, seq| of_node_3(call(Kind::Free, mine(1), seq, u64::from(epoch.0), None));
+    let free =
+        |epoch: SwitchEpoch, seq| of_node_3(call(PacketKind::Free, mine(1), seq, u64::from(epoch.0), None));
     let answer = rig.packet(free(EPOCH, 2)).only().packet;
-    assert_eq!((answer.kind, answer.status), (Kind::FreeReply, Status::Refused(Refusal::NodeDown)));
+    assert_eq!((answer.kind, answer.status), (PacketKind::FreeReply, Status::Refused(Refusal::NodeDown)));
     let passed_on = rig.packet(free(NEXT, 3)).only().packet;
-    assert_eq!((passed_on.kind, passed_on.to), (Kind::Free, Endpoint::Allocator(NodeId(3))));
+    assert_eq!((passed_on.kind, passed_on.to), (PacketKind::Free, Endpoint::Allocator(NodeId(3))));
 }

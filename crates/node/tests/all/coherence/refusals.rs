@@ -2,7 +2,7 @@
 //! or given up (PROTOCOLS.md, FlowCC 2 and 7).
 
 use node::{Access, Drop, Outcome};
-use wire::{Copyset, Endpoint, GlobalStatus, Kind, Nanos, Refusal, Status};
+use wire::{Copyset, Endpoint, GlobalStatus, Nanos, PacketKind, Refusal, Status};
 
 use crate::coherence::packets::{agent, granted, refused, theirs, unlock_ack};
 use crate::coherence::rig::Rig;
@@ -13,7 +13,7 @@ fn a_refused_event_is_unlocked_as_refused_and_names_no_metadata() {
         let mut rig = Rig::new();
         let request = rig.miss(theirs(1), Access::Modified);
         let out = rig.packet(refused(&request, why));
-        let unlock = out.one(Kind::Unlock).packet;
+        let unlock = out.one(PacketKind::Unlock).packet;
         assert_eq!((unlock.status, unlock.seq), (Status::Refused(why), request.seq));
         assert_eq!((unlock.global_status, unlock.copyset), (GlobalStatus::Unshared, Copyset::EMPTY));
         assert_eq!(rig.node.counters().refused[why as usize], 1);
@@ -38,10 +38,10 @@ fn what_was_locked_or_has_moved_is_asked_for_again_later_under_a_new_number() {
         let mut rig = Rig::new();
         let request = rig.miss(theirs(1), Access::Shared);
         let out = rig.packet(refused(&request, why));
-        assert_eq!((out.kinds(), out.outcomes()), (vec![Kind::Unlock], vec![]));
+        assert_eq!((out.kinds(), out.outcomes()), (vec![PacketKind::Unlock], vec![]));
         assert!(rig.packet(unlock_ack(&out.only().packet)).is_empty());
         let again = rig.wait(Nanos::from_micros(40)).only().packet;
-        assert_eq!((again.kind, again.tag), (Kind::ReadMiss, theirs(1)));
+        assert_eq!((again.kind, again.tag), (PacketKind::ReadMiss, theirs(1)));
         assert_eq!(again.seq, request.seq.next());
     }
 }
@@ -51,8 +51,8 @@ fn an_outdated_request_is_thought_over_at_once() {
     let mut rig = Rig::new();
     let request = rig.miss(theirs(1), Access::Shared);
     let out = rig.packet(refused(&request, Refusal::Outdated));
-    assert_eq!(out.kinds(), [Kind::Unlock, Kind::ReadMiss]);
-    assert_eq!(out.one(Kind::ReadMiss).packet.seq, request.seq.next());
+    assert_eq!(out.kinds(), [PacketKind::Unlock, PacketKind::ReadMiss]);
+    assert_eq!(out.one(PacketKind::ReadMiss).packet.seq, request.seq.next());
 }
 
 #[test]
@@ -60,12 +60,17 @@ fn an_upgrade_whose_copy_was_lost_becomes_a_miss() {
     let mut rig = Rig::new();
     let _ = rig.cache(theirs(1), Access::Shared, 7);
     let request = rig.miss(theirs(1), Access::Modified);
-    assert_eq!(request.kind, Kind::WriteShared);
-    let theirs_now =
-        crate::coherence::packets::to_agent(Kind::WriteShared, theirs(1), 1, GlobalStatus::Shared, [0, 1]);
-    assert_eq!(rig.packet(theirs_now).kinds(), [Kind::Ack]);
+    assert_eq!(request.kind, PacketKind::WriteShared);
+    let theirs_now = crate::coherence::packets::to_agent(
+        PacketKind::WriteShared,
+        theirs(1),
+        1,
+        GlobalStatus::Shared,
+        [0, 1],
+    );
+    assert_eq!(rig.packet(theirs_now).kinds(), [PacketKind::Ack]);
     let out = rig.packet(refused(&request, Refusal::Outdated));
-    assert_eq!(out.kinds(), [Kind::Unlock, Kind::WriteMiss]);
+    assert_eq!(out.kinds(), [PacketKind::Unlock, PacketKind::WriteMiss]);
 }
 
 #[test]
@@ -92,9 +97,9 @@ fn an_attempt_to_lock_takes_a_refusal_for_an_answer_and_a_lock_does_not() {
         let request = rig.lock(theirs(1), true, once);
         let out = rig.packet(refused(&request, Refusal::Locked));
         assert_eq!(out.outcomes(), outcomes);
-        let _ = rig.packet(unlock_ack(&out.one(Kind::Unlock).packet));
+        let _ = rig.packet(unlock_ack(&out.one(PacketKind::Unlock).packet));
         let again = rig.wait(Nanos::from_micros(40)).kinds();
-        assert_eq!(again, if once { vec![] } else { vec![Kind::LockWrite] });
+        assert_eq!(again, if once { vec![] } else { vec![PacketKind::LockWrite] });
     }
 }
 
@@ -103,7 +108,7 @@ fn an_attempt_to_lock_is_repeated_while_the_entry_moves() {
     let mut rig = Rig::new();
     let request = rig.lock(theirs(1), false, true);
     assert_eq!(rig.packet(refused(&request, Refusal::NotOwner)).outcomes(), []);
-    assert_eq!(rig.wait(Nanos::from_micros(40)).kinds(), [Kind::LockRead]);
+    assert_eq!(rig.wait(Nanos::from_micros(40)).kinds(), [PacketKind::LockRead]);
 }
 
 #[test]
@@ -112,5 +117,5 @@ fn a_lock_on_freed_memory_fails() {
     let request = rig.lock(theirs(1), false, false);
     let out = rig.packet(refused(&request, Refusal::Unallocated));
     assert_eq!(out.outcomes(), [Outcome::Failed(Refusal::Unallocated)]);
-    assert!(matches!(out.one(Kind::Unlock).packet.to, Endpoint::Switch));
+    assert!(matches!(out.one(PacketKind::Unlock).packet.to, Endpoint::Switch));
 }

@@ -7,7 +7,9 @@ use node::{
     Access, Backoff, Config, DataRef, Drop, Effect, FrameId, Message, Moment, Node, Outcome, Retransmission,
     Started,
 };
-use wire::{BlockTag, Copyset, Discipline, GlobalAddr, GlobalStatus, Kind, Nanos, NodeId, Packet, SlotId};
+use wire::{
+    BlockTag, Copyset, Discipline, GlobalAddr, GlobalStatus, Nanos, NodeId, Packet, PacketKind, SlotId,
+};
 
 use crate::coherence::packets::{
     BLOCK, EPOCH, INCARNATION, ME, NODES, at_home, call, granted, home_of, mine, requester, unlock,
@@ -63,9 +65,9 @@ impl Rig {
 
     pub(crate) fn home_with(change: impl FnOnce(&mut Config)) -> Self {
         let mut rig = Self::with(change);
-        let chunk = call(Kind::ChunkRequest, mine(0), 1, 8 * BLOCK.bytes(), Some(Discipline::Coherent));
+        let chunk = call(PacketKind::ChunkRequest, mine(0), 1, 8 * BLOCK.bytes(), Some(Discipline::Coherent));
         assert!(rig.packet(chunk).only().packet.status.is_granted());
-        let _ = rig.packet(call(Kind::Mark, mine(1), 2, 8 * BLOCK.bytes(), Some(Discipline::Coherent)));
+        let _ = rig.packet(call(PacketKind::Mark, mine(1), 2, 8 * BLOCK.bytes(), Some(Discipline::Coherent)));
         rig.store.zeroed.clear();
         rig
     }
@@ -181,7 +183,7 @@ impl Rig {
     /// The unlock that was sent is acknowledged.
     #[track_caller]
     pub(crate) fn unlocked(&mut self, out: &Effects) {
-        let ack = unlock_ack(&out.one(Kind::Unlock).packet);
+        let ack = unlock_ack(&out.one(PacketKind::Unlock).packet);
         assert!(self.packet(ack).0.is_empty(), "nothing waited for the acknowledgement");
     }
 
@@ -193,9 +195,9 @@ impl Rig {
         copyset: [u16; N],
     ) {
         self.seq += 1;
-        let purge = at_home(Kind::Purge, tag, requester(3, 20), self.seq);
+        let purge = at_home(PacketKind::Purge, tag, requester(3, 20), self.seq);
         let _ = self.packet(purge);
-        assert_eq!(self.packet(unlock(&purge, status, copyset)).kinds(), [Kind::UnlockAck]);
+        assert_eq!(self.packet(unlock(&purge, status, copyset)).kinds(), [PacketKind::UnlockAck]);
     }
 
     // Views
@@ -244,7 +246,7 @@ impl Effects {
 
     /// The one packet of this kind.
     #[track_caller]
-    pub(crate) fn one(&self, kind: Kind) -> Message {
+    pub(crate) fn one(&self, kind: PacketKind) -> Message {
         let mut sent = self.sent();
         sent.retain(|message| message.packet.kind == kind);
         let [message] = sent[..] else { panic!("one {kind:?} expected: {self:?}") };
@@ -252,7 +254,7 @@ impl Effects {
     }
 
     /// The kinds of the packets sent.
-    pub(crate) fn kinds(&self) -> Vec<Kind> {
+    pub(crate) fn kinds(&self) -> Vec<PacketKind> {
         self.sent().iter().map(|message| message.packet.kind).collect()
     }
 

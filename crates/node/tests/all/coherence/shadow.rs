@@ -2,7 +2,7 @@
 
 use node::Drop;
 use switch::coherence::set_of;
-use wire::{BlockTag, Endpoint, Kind, Refusal, Status};
+use wire::{BlockTag, Endpoint, PacketKind, Refusal, Status};
 
 use crate::coherence::migration::EPOCH_SPAN;
 use crate::coherence::packets::{ME, theirs, to_shadow};
@@ -23,18 +23,18 @@ fn of_set(set: usize, count: usize) -> Vec<BlockTag> {
 }
 
 fn notice(rig: &mut Rig, tag: BlockTag) {
-    assert!(rig.packet(to_shadow(Kind::AddNotice, tag, Status::Granted, 0)).is_empty());
+    assert!(rig.packet(to_shadow(PacketKind::AddNotice, tag, Status::Granted, 0)).is_empty());
 }
 
 fn report(rig: &mut Rig, tag: BlockTag, count: u64) {
-    assert!(rig.packet(to_shadow(Kind::HotReport, tag, Status::Granted, count)).is_empty());
+    assert!(rig.packet(to_shadow(PacketKind::HotReport, tag, Status::Granted, count)).is_empty());
 }
 
 fn demoted(out: &Effects) -> Vec<BlockTag> {
     for sent in out.sent() {
         assert_eq!(
             (sent.packet.kind, sent.packet.to),
-            (Kind::Demote, Endpoint::HomeAgent(sent.packet.tag.home()))
+            (PacketKind::Demote, Endpoint::HomeAgent(sent.packet.tag.home()))
         );
     }
     out.sent().iter().map(|sent| sent.packet.tag).collect()
@@ -49,9 +49,9 @@ fn a_collision_demotes_the_coldest_block_of_its_set() {
     }
     report(&mut rig, set[0], 5);
     report(&mut rig, set[2], 3);
-    let out = rig.packet(to_shadow(Kind::AddNotice, set[3], COLLISION, 0));
+    let out = rig.packet(to_shadow(PacketKind::AddNotice, set[3], COLLISION, 0));
     assert_eq!(demoted(&out), [set[1]]);
-    let out = rig.packet(to_shadow(Kind::AddNotice, set[3], COLLISION, 0));
+    let out = rig.packet(to_shadow(PacketKind::AddNotice, set[3], COLLISION, 0));
     assert_eq!(demoted(&out), [set[2]], "a block is asked for once");
 }
 
@@ -59,7 +59,7 @@ fn a_collision_demotes_the_coldest_block_of_its_set() {
 fn a_collision_in_a_set_that_the_shadow_knows_nothing_of_demotes_nothing() {
     let mut rig = rig();
     notice(&mut rig, of_set(1, 1)[0]);
-    let out = rig.packet(to_shadow(Kind::AddNotice, of_set(0, 1)[0], COLLISION, 0));
+    let out = rig.packet(to_shadow(PacketKind::AddNotice, of_set(0, 1)[0], COLLISION, 0));
     assert!(demoted(&out).is_empty());
 }
 
@@ -86,7 +86,7 @@ fn heat_halves_in_sixteen_epochs() {
     }
     notice(&mut rig, set[1]);
     report(&mut rig, set[1], 4);
-    let out = rig.packet(to_shadow(Kind::AddNotice, set[2], COLLISION, 0));
+    let out = rig.packet(to_shadow(PacketKind::AddNotice, set[2], COLLISION, 0));
     assert_eq!(demoted(&out), [set[0]], "what was hot long ago is colder than what is warm now");
 }
 
@@ -100,7 +100,7 @@ fn a_duplicate_notice_does_not_forget_the_heat() {
     report(&mut rig, set[0], 9);
     report(&mut rig, set[1], 5);
     notice(&mut rig, set[0]);
-    let out = rig.packet(to_shadow(Kind::AddNotice, set[2], COLLISION, 0));
+    let out = rig.packet(to_shadow(PacketKind::AddNotice, set[2], COLLISION, 0));
     assert_eq!(demoted(&out), [set[1]]);
 }
 
@@ -109,13 +109,13 @@ fn a_report_about_a_block_that_is_not_in_the_switch_is_forgotten() {
     let mut rig = rig();
     let set = of_set(0, 2);
     report(&mut rig, set[0], 9);
-    let out = rig.packet(to_shadow(Kind::AddNotice, set[1], COLLISION, 0));
+    let out = rig.packet(to_shadow(PacketKind::AddNotice, set[1], COLLISION, 0));
     assert!(demoted(&out).is_empty());
 }
 
 #[test]
 fn a_node_that_keeps_no_shadow_is_not_told() {
     let mut rig = Rig::new();
-    rig.drops(Drop::Nonsense, to_shadow(Kind::AddNotice, theirs(1), Status::Granted, 0));
-    rig.drops(Drop::Nonsense, to_shadow(Kind::HotReport, theirs(1), Status::Granted, 1));
+    rig.drops(Drop::Nonsense, to_shadow(PacketKind::AddNotice, theirs(1), Status::Granted, 0));
+    rig.drops(Drop::Nonsense, to_shadow(PacketKind::HotReport, theirs(1), Status::Granted, 1));
 }

@@ -2,7 +2,7 @@
 
 use node::{Access, Drop, Store};
 use switch::coherence::wait_queue;
-use wire::{BlockTag, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, Seq, Status};
+use wire::{BlockTag, Endpoint, GlobalStatus, NodeId, Packet, PacketKind, Refusal, RequesterId, Seq, Status};
 
 use crate::coherence::packets::{
     EPOCH, INCARNATION, ME, agent, granted, home_of, nodes, refused, requester, theirs, unlock_ack,
@@ -17,14 +17,14 @@ fn rig() -> Rig {
 const BEFORE: RequesterId = RequesterId { node: NodeId(3), slot: wire::SlotId(0) };
 
 /// The switch tells that a request of node 3 stands behind this event.
-fn follow(before: &Packet, kind: Kind, seq: u64) -> Packet {
+fn follow(before: &Packet, kind: PacketKind, seq: u64) -> Packet {
     let behind = Packet::request(kind, before.tag, requester(3, 0), Seq(seq));
     Packet {
         epoch: EPOCH,
         incarnation: INCARNATION,
         in_switch: true,
         arg: wait_queue::with_code(7, wait_queue::code(before.requester, before.seq)),
-        ..behind.reply(Kind::Follow, Endpoint::Switch, Endpoint::Requester(ME))
+        ..behind.reply(PacketKind::Follow, Endpoint::Switch, Endpoint::Requester(ME))
     }
 }
 
@@ -39,12 +39,12 @@ fn handover<const N: usize>(request: &Packet, status: GlobalStatus, copyset: [u1
     Packet {
         global_status: status,
         copyset: nodes(copyset),
-        ..handed(request.reply(Kind::Handover, from, request.from))
+        ..handed(request.reply(PacketKind::Handover, from, request.from))
     }
 }
 
 fn handover_ack(handover: &Packet) -> Packet {
-    handover.reply(Kind::HandoverAck, handover.to, handover.from)
+    handover.reply(PacketKind::HandoverAck, handover.to, handover.from)
 }
 
 /// The unlock is recorded, and somebody stands behind.
@@ -57,17 +57,17 @@ fn written(rig: &mut Rig, tag: BlockTag) -> Packet {
     let request = rig.miss(tag, Access::Modified);
     let out = rig.packet(carrying(granted(&request, home_of(tag), GlobalStatus::Unshared, []), 7));
     let _ = rig.unpin(out.frame());
-    out.one(Kind::Unlock).packet
+    out.one(PacketKind::Unlock).packet
 }
 
 #[test]
 fn whoever_stands_behind_is_asked_for_when_the_event_is_unlocked() {
     let mut rig = rig();
     let request = rig.miss(theirs(1), Access::Modified);
-    assert!(rig.packet(follow(&request, Kind::WriteMiss, 1)).is_empty());
+    assert!(rig.packet(follow(&request, PacketKind::WriteMiss, 1)).is_empty());
     let out = rig.packet(carrying(granted(&request, home_of(theirs(1)), GlobalStatus::Unshared, []), 7));
-    assert!(out.one(Kind::Unlock).packet.repeated, "the unlock says that the lock went on");
-    let asked = out.one(Kind::WriteMiss).packet;
+    assert!(out.one(PacketKind::Unlock).packet.repeated, "the unlock says that the lock went on");
+    let asked = out.one(PacketKind::WriteMiss).packet;
     assert_eq!((asked.to, asked.requester, asked.provider), (agent(ME.0), requester(3, 0), true));
     assert_eq!((asked.global_status, asked.copyset), (GlobalStatus::Modified, nodes([ME.0])));
 }
@@ -76,9 +76,9 @@ fn whoever_stands_behind_is_asked_for_when_the_event_is_unlocked() {
 fn the_lock_is_handed_over_once() {
     let mut rig = rig();
     let request = rig.miss(theirs(1), Access::Modified);
-    let _ = rig.packet(follow(&request, Kind::WriteMiss, 1));
+    let _ = rig.packet(follow(&request, PacketKind::WriteMiss, 1));
     let _ = rig.packet(carrying(granted(&request, home_of(theirs(1)), GlobalStatus::Unshared, []), 7));
-    rig.drops(Drop::Stale, follow(&request, Kind::WriteMiss, 1));
+    rig.drops(Drop::Stale, follow(&request, PacketKind::WriteMiss, 1));
 }
 
 #[test]
@@ -88,30 +88,30 @@ fn an_unlock_that_is_answered_followed_waits_until_it_is_told_by_whom() {
     assert!(!unlock.repeated);
     assert!(rig.packet(followed(&unlock)).is_empty());
     assert!(!rig.node.is_quiet());
-    let out = rig.packet(follow(&unlock, Kind::ReadMiss, 1));
-    assert!(out.one(Kind::Unlock).packet.repeated);
-    assert_eq!(out.one(Kind::ReadMiss).packet.to, agent(ME.0));
+    let out = rig.packet(follow(&unlock, PacketKind::ReadMiss, 1));
+    assert!(out.one(PacketKind::Unlock).packet.repeated);
+    assert_eq!(out.one(PacketKind::ReadMiss).packet.to, agent(ME.0));
 }
 
 #[test]
 fn the_lock_goes_on_while_the_unlock_is_in_flight_and_the_unlock_is_sent_again_with_the_mark() {
     let mut rig = rig();
     let unlock = written(&mut rig, theirs(1));
-    let asked = rig.packet(follow(&unlock, Kind::ReadMiss, 1)).only().packet;
-    assert_eq!((asked.kind, asked.requester), (Kind::ReadMiss, requester(3, 0)));
+    let asked = rig.packet(follow(&unlock, PacketKind::ReadMiss, 1)).only().packet;
+    assert_eq!((asked.kind, asked.requester), (PacketKind::ReadMiss, requester(3, 0)));
     let again = rig.packet(followed(&unlock)).only().packet;
-    assert_eq!((again.kind, again.repeated), (Kind::Unlock, true));
-    assert_eq!(rig.packet(unlock_ack(&again)).only().packet.kind, Kind::Handover);
+    assert_eq!((again.kind, again.repeated), (PacketKind::Unlock, true));
+    assert_eq!(rig.packet(unlock_ack(&again)).only().packet.kind, PacketKind::Handover);
 }
 
 #[test]
 fn the_one_behind_is_told_that_the_unlock_is_recorded_until_it_has_heard() {
     let mut rig = rig();
     let request = rig.miss(theirs(1), Access::Modified);
-    let _ = rig.packet(follow(&request, Kind::WriteMiss, 1));
+    let _ = rig.packet(follow(&request, PacketKind::WriteMiss, 1));
     let out = rig.packet(carrying(granted(&request, home_of(theirs(1)), GlobalStatus::Unshared, []), 7));
-    let told = rig.packet(unlock_ack(&out.one(Kind::Unlock).packet)).only().packet;
-    assert_eq!((told.kind, told.to), (Kind::Handover, Endpoint::Requester(NodeId(3))));
+    let told = rig.packet(unlock_ack(&out.one(PacketKind::Unlock).packet)).only().packet;
+    assert_eq!((told.kind, told.to), (PacketKind::Handover, Endpoint::Requester(NodeId(3))));
     assert_eq!((told.global_status, told.copyset), (GlobalStatus::Modified, nodes([ME.0])));
     assert_eq!(rig.wait(FLOOR).only().packet, told);
     assert!(rig.packet(handover_ack(&told)).is_empty());
@@ -128,10 +128,10 @@ fn the_unlock_of_an_event_that_was_handed_the_lock_waits_for_that_of_the_one_bef
     let _ = rig.unpin(out.frame());
     assert!(out.sent().is_empty(), "the thread goes on, and the unlock waits: {out:?}");
     let out = rig.packet(handover(&request, GlobalStatus::Modified, [3]));
-    assert_eq!(out.kinds(), [Kind::HandoverAck, Kind::Unlock]);
-    assert_eq!(out.one(Kind::Unlock).packet.copyset, nodes([ME.0]));
+    assert_eq!(out.kinds(), [PacketKind::HandoverAck, PacketKind::Unlock]);
+    assert_eq!(out.one(PacketKind::Unlock).packet.copyset, nodes([ME.0]));
     let out = rig.packet(handover(&request, GlobalStatus::Modified, [3]));
-    assert_eq!(out.kinds(), [Kind::HandoverAck], "however often it is told, it unlocks once");
+    assert_eq!(out.kinds(), [PacketKind::HandoverAck], "however often it is told, it unlocks once");
 }
 
 #[test]
@@ -141,19 +141,22 @@ fn an_unlock_that_waits_lets_the_lock_go_on() {
     let answer = handed(granted(&request, agent(3), GlobalStatus::Modified, [3]));
     let out = rig.packet(carrying(answer, 7));
     let _ = rig.unpin(out.frame());
-    let asked = rig.packet(follow(&request, Kind::WriteMiss, 3)).only().packet;
-    assert_eq!((asked.kind, asked.to), (Kind::WriteMiss, agent(ME.0)));
+    let asked = rig.packet(follow(&request, PacketKind::WriteMiss, 3)).only().packet;
+    assert_eq!((asked.kind, asked.to), (PacketKind::WriteMiss, agent(ME.0)));
     let out = rig.packet(handover(&request, GlobalStatus::Modified, [3]));
-    assert!(out.one(Kind::Unlock).packet.repeated);
+    assert!(out.one(PacketKind::Unlock).packet.repeated);
 }
 
 #[test]
 fn an_event_whose_answers_were_lost_asks_by_itself_when_it_knows_the_metadata() {
     let mut rig = rig();
     let request = rig.miss(theirs(1), Access::Modified);
-    assert_eq!(rig.packet(handover(&request, GlobalStatus::Modified, [2])).kinds(), [Kind::HandoverAck]);
+    assert_eq!(
+        rig.packet(handover(&request, GlobalStatus::Modified, [2])).kinds(),
+        [PacketKind::HandoverAck]
+    );
     let asked = rig.wait(FLOOR).only().packet;
-    assert_eq!((asked.kind, asked.to, asked.provider), (Kind::WriteMiss, agent(2), true));
+    assert_eq!((asked.kind, asked.to, asked.provider), (PacketKind::WriteMiss, agent(2), true));
 }
 
 #[test]
@@ -161,14 +164,14 @@ fn a_write_shared_whose_copy_is_gone_at_its_turn_becomes_a_write_miss() {
     let mut rig = rig();
     let frame = rig.cache(theirs(1), Access::Shared, 5);
     let request = rig.miss(theirs(1), Access::Modified);
-    assert_eq!(request.kind, Kind::WriteShared);
+    assert_eq!(request.kind, PacketKind::WriteShared);
     rig.store.withdraw(frame).unwrap();
     rig.store.release(frame);
     let found = granted(&request, Endpoint::Requester(BEFORE.node), GlobalStatus::Modified, [3]);
     let outdated = handed(Packet { status: Status::Refused(Refusal::Outdated), ..found });
     let asked = rig.packet(outdated).only().packet;
-    assert_eq!((asked.kind, asked.to, asked.seq), (Kind::WriteMiss, agent(3), request.seq));
-    let out = rig.packet(carrying(asked.reply(Kind::Ack, agent(3), request.from), 9));
+    assert_eq!((asked.kind, asked.to, asked.seq), (PacketKind::WriteMiss, agent(3), request.seq));
+    let out = rig.packet(carrying(asked.reply(PacketKind::Ack, agent(3), request.from), 9));
     let frame = out.frame();
     assert_eq!(
         (rig.store.tag_of(frame), rig.cached(theirs(1))),
@@ -183,7 +186,7 @@ fn an_event_that_is_refused_at_its_turn_installs_what_it_was_told() {
     let found = granted(&request, Endpoint::Requester(BEFORE.node), GlobalStatus::Shared, [1, 3]);
     let _ = rig.packet(handed(Packet { status: Status::Refused(Refusal::Outdated), ..found }));
     let out = rig.packet(handover(&request, GlobalStatus::Shared, [1, 3]));
-    let unlock = out.one(Kind::Unlock).packet;
+    let unlock = out.one(PacketKind::Unlock).packet;
     assert_eq!((unlock.status, unlock.copyset), (Status::Granted, nodes([1, 3])));
 }
 
@@ -203,5 +206,5 @@ fn a_read_miss_waits_in_the_queue_when_it_has_been_refused_often_enough() {
 fn without_a_line_nobody_follows() {
     let mut rig = Rig::new();
     let request = rig.miss(theirs(1), Access::Modified);
-    rig.drops(Drop::Nonsense, follow(&request, Kind::WriteMiss, 1));
+    rig.drops(Drop::Nonsense, follow(&request, PacketKind::WriteMiss, 1));
 }

@@ -2,21 +2,21 @@
 //! event is closed (PROTOCOLS.md, FlowCC 1).
 
 use node::Drop;
-use wire::{Endpoint, Kind, NodeId, Packet};
+use wire::{Endpoint, NodeId, Packet, PacketKind};
 
 use crate::coherence::packets::{home_of, mine, requester, theirs, write_back};
 use crate::coherence::rig::{Rig, carrying};
 
 fn close(seq: u64) -> Packet {
     let copy = write_back(mine(1), seq);
-    copy.reply(Kind::Close, Endpoint::Requester(NodeId(0)), home_of(mine(1)))
+    copy.reply(PacketKind::Close, Endpoint::Requester(NodeId(0)), home_of(mine(1)))
 }
 
 #[test]
 fn a_copy_is_written_and_the_events_requester_is_told() {
     let mut rig = Rig::home();
     let ack = rig.packet(carrying(write_back(mine(1), 1), 7)).only().packet;
-    assert_eq!((ack.kind, ack.to), (Kind::WriteBackAck, Endpoint::Requester(NodeId(0))));
+    assert_eq!((ack.kind, ack.to), (PacketKind::WriteBackAck, Endpoint::Requester(NodeId(0))));
     assert_eq!(rig.store.home_stamp(mine(1)), 7);
 }
 
@@ -42,7 +42,7 @@ fn a_copy_older_than_the_last_of_its_parity_is_stale() {
 fn a_copy_after_the_close_of_its_event_is_not_written() {
     let mut rig = Rig::home();
     let ack = rig.packet(close(1)).only().packet;
-    assert_eq!((ack.kind, ack.to), (Kind::CloseAck, Endpoint::Requester(NodeId(0))));
+    assert_eq!((ack.kind, ack.to), (PacketKind::CloseAck, Endpoint::Requester(NodeId(0))));
     let _ = rig.packet(carrying(write_back(mine(1), 1), 7));
     assert_eq!(rig.store.home_stamp(mine(1)), 0);
 }
@@ -58,7 +58,7 @@ fn a_close_is_acknowledged_again() {
 fn a_late_close_does_not_let_old_copies_in_again() {
     let mut rig = Rig::home();
     let _ = rig.packet(carrying(write_back(mine(1), 5), 8));
-    assert_eq!(rig.packet(close(1)).kinds(), [Kind::CloseAck]);
+    assert_eq!(rig.packet(close(1)).kinds(), [PacketKind::CloseAck]);
     rig.drops(Drop::Stale, carrying(write_back(mine(1), 3), 7));
     let _ = rig.packet(carrying(write_back(mine(1), 5), 6));
     assert_eq!(rig.store.home_stamp(mine(1)), 8);

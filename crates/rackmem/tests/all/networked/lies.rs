@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rackmem::transport::{Body, Contents, PlaceId};
 use rackmem::{Discipline, NodeId};
-use wire::{Kind, Packet};
+use wire::{Packet, PacketKind};
 
 use super::rig::Processes;
 
@@ -53,7 +53,7 @@ impl Lies {
 fn peeked<'a>(body: Body<'a>) -> Option<(&'a Packet, usize)> {
     match body {
         Body::Packet(packet, _)
-            if packet.kind == Kind::Ack && packet.event == Kind::Peek && packet.payload > 0 =>
+            if packet.kind == PacketKind::Ack && packet.event == PacketKind::Peek && packet.payload > 0 =>
         {
             Some((packet, packet.payload as usize / 8))
         }

@@ -3,8 +3,8 @@
 
 use switch::coherence::{Config, Drop, Effect, EntryView, Resubmit, Switch};
 use wire::{
-    BlockTag, Copyset, Endpoint, GlobalAddr, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, Seq,
-    SlotId, Status, SwitchEpoch,
+    BlockTag, Copyset, Endpoint, GlobalAddr, GlobalStatus, NodeId, Packet, PacketKind, Refusal, RequesterId,
+    Seq, SlotId, Status, SwitchEpoch,
 };
 
 pub(crate) const NODES: usize = 4;
@@ -38,18 +38,18 @@ pub(crate) fn nodes<const N: usize>(nodes: [u16; N]) -> Copyset {
     nodes.map(NodeId).into_iter().collect()
 }
 
-pub(crate) fn request(kind: Kind, tag: BlockTag, requester: RequesterId, seq: u64) -> Packet {
+pub(crate) fn request(kind: PacketKind, tag: BlockTag, requester: RequesterId, seq: u64) -> Packet {
     Packet { epoch: EPOCH, ..Packet::request(kind, tag, requester, Seq(seq)) }
 }
 
 /// The unlock of a granted request, with the metadata that it installs.
 pub(crate) fn unlock(request: &Packet, global_status: GlobalStatus, copyset: Copyset) -> Packet {
-    Packet { kind: Kind::Unlock, in_switch: true, global_status, copyset, ..*request }
+    Packet { kind: PacketKind::Unlock, in_switch: true, global_status, copyset, ..*request }
 }
 
 /// The unlock of a request that the switch refused.
 pub(crate) fn unlock_refused(request: &Packet, why: Refusal) -> Packet {
-    Packet { kind: Kind::Unlock, in_switch: true, status: Status::Refused(why), ..*request }
+    Packet { kind: PacketKind::Unlock, in_switch: true, status: Status::Refused(why), ..*request }
 }
 
 /// The unlock of a request that the home agent granted.
@@ -60,7 +60,7 @@ pub(crate) fn unlock_at_home(request: &Packet, global_status: GlobalStatus, copy
 /// What a single answer says.
 pub(crate) fn status_of(packets: &[Packet]) -> Status {
     match packets {
-        [one] if one.kind == Kind::Ack => one.status,
+        [one] if one.kind == PacketKind::Ack => one.status,
         other => panic!("one answer expected: {other:?}"),
     }
 }
@@ -142,7 +142,8 @@ impl Rig {
     /// Puts a block in the directory, active, in this state.
     pub(crate) fn install(&mut self, tag: BlockTag, global_status: GlobalStatus, copyset: Copyset) {
         let seq = self.seq();
-        let add = Packet { global_status, copyset, ..request(Kind::AddToSwitch, tag, home_of(tag), seq) };
+        let add =
+            Packet { global_status, copyset, ..request(PacketKind::AddToSwitch, tag, home_of(tag), seq) };
         let sent = self.send(&add);
         assert!(sent[0].status.is_granted(), "{sent:?}");
         self.close(&unlock(&add, global_status, copyset));
@@ -172,7 +173,7 @@ impl Rig {
 
 pub(crate) fn assert_acknowledged(sent: &[Packet], unlock: &Packet) {
     let node = unlock.requester.node;
-    let want = unlock.reply(Kind::UnlockAck, Endpoint::Switch, Endpoint::Requester(node));
+    let want = unlock.reply(PacketKind::UnlockAck, Endpoint::Switch, Endpoint::Requester(node));
     assert_eq!(sent, [want]);
 }
 

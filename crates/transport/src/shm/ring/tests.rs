@@ -1,7 +1,7 @@
 //! A ring alone: what goes in comes out, and what a hostile other side may write.
 
 use random::Random;
-use wire::{BlockTag, Kind, NodeId, RequesterId, Seq, SlotId};
+use wire::{BlockTag, NodeId, PacketKind, RequesterId, Seq, SlotId};
 
 use super::*;
 
@@ -10,7 +10,7 @@ const BLOCK: u64 = 1024;
 
 fn packet(payload: usize) -> Packet {
     let requester = RequesterId { node: NodeId(1), slot: SlotId(0) };
-    let mut packet = Packet::request(Kind::ReadMiss, BlockTag::from_bits(0x1000), requester, Seq(1));
+    let mut packet = Packet::request(PacketKind::ReadMiss, BlockTag::from_bits(0x1000), requester, Seq(1));
     packet.payload = payload as u32;
     packet
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use transport::{Body, Contents, Outgoing, PlaceId, Transport};
-use wire::{BlockTag, Kind, LockPacket, NodeId, Packet, RequesterId, Seq, SlotId, roce};
+use wire::{BlockTag, LockPacket, NodeId, Packet, PacketKind, RequesterId, Seq, SlotId, roce};
 
 use super::TIMEOUT;
 
@@ -37,7 +37,7 @@ pub(crate) const fn node(number: u16) -> PlaceId {
 pub(crate) fn packet(number: u64, payload: usize) -> Packet {
     let requester = RequesterId { node: NodeId(1), slot: SlotId(2) };
     let mut packet =
-        Packet::request(Kind::ReadMiss, BlockTag::from_bits(number << 12), requester, Seq(number));
+        Packet::request(PacketKind::ReadMiss, BlockTag::from_bits(number << 12), requester, Seq(number));
     packet.payload = payload as u32;
     packet.arg = !number;
     packet

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use transport::udp::{Config, Key, Naming, UdpTransport};
 use transport::{Body, Cause, Contents, Outgoing, PlaceId, Terms, Transport};
-use wire::coherence::Kind;
+use wire::coherence::PacketKind;
 use wire::{BlockTag, NodeId, Packet, RequesterId, Seq, SlotId};
 
 /// Bytes of a block in these tests.
@@ -34,7 +34,7 @@ pub(crate) enum Message {
 /// A packet that says which one it is, for so many words of payload.
 pub(crate) fn packet(number: u64, words: usize) -> Packet {
     let requester = RequesterId { node: NodeId(0), slot: SlotId(0) };
-    let mut packet = Packet::request(Kind::ReadMiss, BlockTag::from_bits(0), requester, Seq(number));
+    let mut packet = Packet::request(PacketKind::ReadMiss, BlockTag::from_bits(0), requester, Seq(number));
     packet.payload = words as u32 * 8;
     packet
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use switch::coherence::tables::{CHECK, FORWARD};
-use wire::{Endpoint, GlobalStatus, Kind, Packet, Refusal, Status};
+use wire::{Endpoint, GlobalStatus, Packet, PacketKind, Refusal, Status};
 
 use crate::explore::search::Reached;
 
@@ -13,7 +13,7 @@ pub struct Row {
     /// The switch decided; false: a home.
     pub in_switch: bool,
     /// The request.
-    pub event: Kind,
+    pub event: PacketKind,
     /// The state of the block.
     pub status: GlobalStatus,
     /// Whether the requester's node had a copy.
@@ -24,7 +24,7 @@ pub struct Row {
 #[derive(Clone, Default, Debug)]
 pub struct Coverage {
     rows: BTreeSet<Row>,
-    outdated: BTreeSet<Kind>,
+    outdated: BTreeSet<PacketKind>,
 }
 
 impl Coverage {
@@ -36,11 +36,11 @@ impl Coverage {
             _ => false,
         };
         let forwarded = packet.kind == packet.event;
-        if !decided || !packet.event.is_request() || !(forwarded || packet.kind == Kind::Ack) {
+        if !decided || !packet.event.is_request() || !(forwarded || packet.kind == PacketKind::Ack) {
             return;
         }
         match packet.status {
-            Status::Granted if packet.event != Kind::AddToSwitch => {
+            Status::Granted if packet.event != PacketKind::AddToSwitch => {
                 self.rows.insert(Row {
                     in_switch: packet.in_switch,
                     event: packet.event,
@@ -92,8 +92,13 @@ impl Reached for Coverage {
             let name = format!("forward {:?}, {} to {:?}", want.event, any(want.status), want.to);
             (name, reached(true, &fits), reached(false, &fits))
         });
-        let refused =
-            [Kind::ReadMiss, Kind::WriteMiss, Kind::WriteShared, Kind::EvictShared, Kind::EvictModified];
+        let refused = [
+            PacketKind::ReadMiss,
+            PacketKind::WriteMiss,
+            PacketKind::WriteShared,
+            PacketKind::EvictShared,
+            PacketKind::EvictModified,
+        ];
         let refused = refused.into_iter().filter(|kind| self.outdated.contains(kind));
         let refused: Vec<String> = refused.map(|kind| format!("{kind:?}")).collect();
         let none =

@@ -11,8 +11,8 @@ use node::{
 };
 use switch::coherence::{self, Resubmit, Switch};
 use wire::{
-    BlockTag, Copyset, Discipline, Endpoint, GlobalStatus, Kind, Nanos, NodeId, Packet, RequesterId, Rules,
-    Seq, SlotId, SwitchEpoch,
+    BlockTag, Copyset, Discipline, Endpoint, GlobalStatus, Nanos, NodeId, Packet, PacketKind, RequesterId,
+    Rules, Seq, SlotId, SwitchEpoch,
 };
 
 use super::Blocks;
@@ -125,7 +125,7 @@ impl<R: Rules> Real<R> {
                 let packet = Packet {
                     from: Endpoint::Shadow(NodeId(0)),
                     to: Endpoint::HomeAgent(NodeId(0)),
-                    ..Packet::request(Kind::Demote, tag_of(block), requester, Seq::NONE)
+                    ..Packet::request(PacketKind::Demote, tag_of(block), requester, Seq::NONE)
                 };
                 node.on_packet(moment, &packet.into(), store, out);
             }
@@ -207,8 +207,8 @@ impl<R: Rules> Real<R> {
 fn chooses(effect: &Effect, queue: bool) -> bool {
     let Effect::Send(Message { packet, .. }) = effect else { return false };
     let kind = match packet.kind {
-        Kind::ReadMiss | Kind::WriteMiss => true,
-        Kind::WriteShared => queue,
+        PacketKind::ReadMiss | PacketKind::WriteMiss => true,
+        PacketKind::WriteShared => queue,
         _ => false,
     };
     kind && packet.to == Endpoint::Switch

@@ -1,7 +1,7 @@
 //! What is explored: a rack small enough for all of its states.
 
 use node::Directory;
-use wire::Kind;
+use wire::PacketKind;
 
 use crate::explore::thread;
 
@@ -53,7 +53,7 @@ pub struct Scope {
     /// Packets that may be delivered once more.
     pub duplicates: u8,
     /// The only kind of packet that may be; `None`: any.
-    pub twice: Option<Kind>,
+    pub twice: Option<PacketKind>,
     /// Time-outs that may be premature. Where packets may be lost, time-outs when nothing else can happen are free.
     pub premature: u8,
     /// Entries that may move to the switch.
@@ -164,11 +164,11 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "switch-turns", about: "the same, entry in the switch", threads: TAKING_TURNS, duplicates: 1, directory: SWITCH, ..PLAIN },
     Scope { name: "home-3-readers", about: "a writer and 2 readers, packets in order, 1 may come twice", threads: READERS, nodes: 3, reorder: false, duplicates: 1, ..PLAIN },
     Scope { name: "switch-3-readers", about: "the same, entry in the switch", threads: READERS, nodes: 3, reorder: false, duplicates: 1, directory: SWITCH, ..PLAIN },
-    Scope { name: "add-late-write", about: "2 writers, the entry may move to the switch, a WRITE-MISS may come twice", threads: WRITERS, adds: 1, duplicates: 1, twice: Some(Kind::WriteMiss), ..PLAIN },
-    Scope { name: "home-late-write-back", about: "a writer and a reader in turns; a write-back may come twice", threads: TAKING_TURNS, duplicates: 1, twice: Some(Kind::WriteBack), ..PLAIN },
-    Scope { name: "switch-late-read", about: "the same, entry in the switch; a READ-MISS may come twice", threads: TAKING_TURNS, duplicates: 1, twice: Some(Kind::ReadMiss), directory: SWITCH, ..PLAIN },
-    Scope { name: "switch-late-write", about: "the same; a WRITE-SHARED may come twice", threads: TAKING_TURNS, duplicates: 1, twice: Some(Kind::WriteShared), directory: SWITCH, ..PLAIN },
-    Scope { name: "switch-3-late-read", about: "a writer and 2 readers, packets in order; a READ-MISS may come twice", threads: READERS, nodes: 3, reorder: false, duplicates: 1, twice: Some(Kind::ReadMiss), directory: SWITCH, ..PLAIN },
+    Scope { name: "add-late-write", about: "2 writers, the entry may move to the switch, a WRITE-MISS may come twice", threads: WRITERS, adds: 1, duplicates: 1, twice: Some(PacketKind::WriteMiss), ..PLAIN },
+    Scope { name: "home-late-write-back", about: "a writer and a reader in turns; a write-back may come twice", threads: TAKING_TURNS, duplicates: 1, twice: Some(PacketKind::WriteBack), ..PLAIN },
+    Scope { name: "switch-late-read", about: "the same, entry in the switch; a READ-MISS may come twice", threads: TAKING_TURNS, duplicates: 1, twice: Some(PacketKind::ReadMiss), directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-late-write", about: "the same; a WRITE-SHARED may come twice", threads: TAKING_TURNS, duplicates: 1, twice: Some(PacketKind::WriteShared), directory: SWITCH, ..PLAIN },
+    Scope { name: "switch-3-late-read", about: "a writer and 2 readers, packets in order; a READ-MISS may come twice", threads: READERS, nodes: 3, reorder: false, duplicates: 1, twice: Some(PacketKind::ReadMiss), directory: SWITCH, ..PLAIN },
     Scope { name: "locks", about: "application locks, 1 packet may come twice", threads: LOCKING, duplicates: 1, ..PLAIN },
     Scope { name: "locks-loss", about: "application locks, 1 packet may be lost", threads: LOCKING, losses: 1, ..PLAIN },
     Scope { name: "add", about: "the entry may move to the switch", adds: 1, ..PLAIN },
@@ -193,8 +193,8 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "line-remove", about: "the entry may move back", removes: 1, ..LINE },
     Scope { name: "line-threads", about: "2 threads on one node, 1 on the other", threads: TWO_ON_ONE, ..LINE },
     Scope { name: "line-turns", about: "a writer and a reader in turns; 1 packet may come twice", threads: TAKING_TURNS, duplicates: 1, ..LINE },
-    Scope { name: "line-late-write", about: "2 writers in turns, packets in order, a WRITE-MISS may come twice", threads: WRITING_TURNS, reorder: false, duplicates: 1, twice: Some(Kind::WriteMiss), ..LINE },
-    Scope { name: "line-late-follow", about: "2 writers in turns, a FOLLOW may come twice", threads: MANY_WRITES, duplicates: 1, twice: Some(Kind::Follow), ..LINE },
+    Scope { name: "line-late-write", about: "2 writers in turns, packets in order, a WRITE-MISS may come twice", threads: WRITING_TURNS, reorder: false, duplicates: 1, twice: Some(PacketKind::WriteMiss), ..LINE },
+    Scope { name: "line-late-follow", about: "2 writers in turns, a FOLLOW may come twice", threads: MANY_WRITES, duplicates: 1, twice: Some(PacketKind::Follow), ..LINE },
     Scope { name: "line-3-writers", about: "3 writers, packets in order", threads: THREE_WRITERS, nodes: 3, reorder: false, ..LINE },
     Scope { name: "line-3-writers-loss", about: "3 writers, packets in order, 1 may be lost", threads: THREE_WRITERS, nodes: 3, reorder: false, losses: 1, ..LINE },
     Scope { name: "line-3-writers-duplicate", about: "3 writers, packets in order, 1 may come twice", threads: THREE_WRITERS, nodes: 3, reorder: false, duplicates: 1, ..LINE },

@@ -5,7 +5,7 @@ use node::coherence::canonical::canonical_choice;
 use node::{DataRef, Message};
 use switch::coherence::{Carried, Resubmit, wait_queue};
 use wire::{
-    BlockTag, Copyset, Endpoint, GlobalStatus, Kind, NodeId, Packet, Refusal, RequesterId, Seq, Status,
+    BlockTag, Copyset, Endpoint, GlobalStatus, NodeId, Packet, PacketKind, Refusal, RequesterId, Seq, Status,
 };
 
 use super::Blocks;
@@ -158,12 +158,12 @@ impl Shapes {
     fn read_fields(&self, packet: &Packet) -> Option<Packet> {
         let mut it = *packet;
         let request = it.kind.is_request() && !matches!(it.to, Endpoint::CacheAgent(_));
-        let chooses = request || it.kind == Kind::Follow;
+        let chooses = request || it.kind == PacketKind::Follow;
         let choice = if chooses { it.arg } else { it.arg & !u64::from(u32::MAX) };
         it.arg = canonical_choice(choice, self.nodes);
         match it.kind {
-            Kind::AddNotice | Kind::HotReport => return None,
-            Kind::Ack => {
+            PacketKind::AddNotice | PacketKind::HotReport => return None,
+            PacketKind::Ack => {
                 it.provider = false;
                 // Who has the lock all the same leaves the metadata to whoever stands behind.
                 let tells = self.queue && it.status == Status::Refused(Refusal::Outdated);
@@ -172,12 +172,12 @@ impl Shapes {
                         (GlobalStatus::Unshared, Copyset::EMPTY, false);
                 }
             }
-            Kind::UnlockAck => {
+            PacketKind::UnlockAck => {
                 let followed = it.provider;
                 it = Packet { provider: followed, arg: 0, ..without_metadata(&it) };
             }
-            Kind::HandoverAck => it = without_metadata(&it),
-            Kind::WriteBack | Kind::WriteBackAck | Kind::Close | Kind::CloseAck => {
+            PacketKind::HandoverAck => it = without_metadata(&it),
+            PacketKind::WriteBack | PacketKind::WriteBackAck | PacketKind::Close | PacketKind::CloseAck => {
                 it = Packet { arg: 0, ..without_metadata(&it) };
             }
             _ => {}

@@ -2,7 +2,7 @@
 
 use node::{DataRef, LockMessage, Message};
 use switch::{coherence, locks};
-use wire::{Kind, LockKind, NodeId, SwitchEpoch};
+use wire::{LockKind, NodeId, PacketKind, SwitchEpoch};
 
 use super::Both;
 use crate::explore::engine::{Packets, end, lock_end};
@@ -60,7 +60,7 @@ impl Packet {
     /// It is a report after a restart, or the answer to one.
     pub(super) const fn is_report(&self) -> bool {
         match self {
-            Self::Block(message) => matches!(message.packet.kind, Kind::Report | Kind::ReportAck),
+            Self::Block(message) => matches!(message.packet.kind, PacketKind::Report | PacketKind::ReportAck),
             Self::Lock(message) => {
                 matches!(message.packet.kind, LockKind::Report | LockKind::Reported | LockKind::LastReport)
             }

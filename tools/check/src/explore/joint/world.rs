@@ -40,7 +40,7 @@ impl Control {
 pub(super) struct Memory {
     /// What its home has it allocated as.
     pub(super) discipline: Option<Discipline>,
-    /// How often it came to incarnation, or ended.
+    /// How often it became live, or ended.
     pub(super) changes: u8,
     /// The last write.
     pub(super) latest: u64,

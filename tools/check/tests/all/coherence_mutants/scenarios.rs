@@ -5,8 +5,8 @@ use node::allocator::ChunkSize;
 use node::coherence::canonical::NOW;
 use node::{Access, Config, DataRef, Effect, Message, Moment, Node, Retransmission, Store, View};
 use wire::{
-    BlockSize, BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Kind, Nanos,
-    NodeId, Packet, RequesterId, Rules, Seq, SlotId, SwitchEpoch,
+    BlockSize, BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Nanos, NodeId,
+    Packet, PacketKind, RequesterId, Rules, Seq, SlotId, SwitchEpoch,
 };
 
 const BLOCK: BlockSize = BlockSize::MIN;
@@ -75,9 +75,9 @@ impl<R: Rules> Bench<R> {
     fn cache(&mut self, tag: BlockTag, access: Access, stamp: u64) {
         let request = self.miss(tag, access);
         let from = Endpoint::HomeAgent(tag.home());
-        let answer = Packet { in_switch: true, ..request.reply(Kind::Ack, from, request.from) };
+        let answer = Packet { in_switch: true, ..request.reply(PacketKind::Ack, from, request.from) };
         self.packet(answer, Some(stamp));
-        self.packet(request.reply(Kind::UnlockAck, Endpoint::Switch, request.from), None);
+        self.packet(request.reply(PacketKind::UnlockAck, Endpoint::Switch, request.from), None);
         let (frame, _) = self.store.lookup(tag).expect("it has come");
         self.store.unpin(frame);
     }
@@ -90,7 +90,7 @@ pub(crate) fn the_victim_has_moved<R: Rules>(rules: R) -> Result<(), String> {
     bench.cache(victim, Access::Modified, 7);
     bench.cache(other, Access::Shared, 8);
     let request = bench.miss(block(2, 3), Access::Shared);
-    assert_eq!((request.kind, request.tag), (Kind::EvictModified, victim));
+    assert_eq!((request.kind, request.tag), (PacketKind::EvictModified, victim));
     for tag in [victim, other] {
         let (frame, _) = bench.store.lookup(tag).expect("it is cached");
         bench.store.withdraw(frame).expect("nobody has it pinned");
@@ -102,7 +102,7 @@ pub(crate) fn the_victim_has_moved<R: Rules>(rules: R) -> Result<(), String> {
         in_switch: true,
         global_status: GlobalStatus::Modified,
         copyset: Copyset::only(ME),
-        ..request.reply(Kind::Ack, Endpoint::Switch, request.from)
+        ..request.reply(PacketKind::Ack, Endpoint::Switch, request.from)
     };
     bench.packet(found, None);
     match (bench.store.lookup(victim), bench.store.lookup(newcomer)) {
@@ -117,11 +117,11 @@ pub(crate) fn a_write_back_comes_after_its_close<R: Rules>(rules: R) -> Result<(
     let tag = block(ME.0, 1);
     let requester = RequesterId { node: NodeId(0), slot: SlotId(0) };
     let to = Endpoint::HomeAgent(ME);
-    let request = Packet::request(Kind::ReadMiss, tag, requester, Seq(1));
-    bench.packet(request.reply(Kind::Close, request.from, to), None);
+    let request = Packet::request(PacketKind::ReadMiss, tag, requester, Seq(1));
+    bench.packet(request.reply(PacketKind::Close, request.from, to), None);
     // Later events have brought this home.
     bench.store.write_home(tag, DataRef(9));
-    bench.packet(request.reply(Kind::WriteBack, Endpoint::CacheAgent(NodeId(2)), to), Some(5));
+    bench.packet(request.reply(PacketKind::WriteBack, Endpoint::CacheAgent(NodeId(2)), to), Some(5));
     match bench.store.home_stamp(tag) {
         9 => Ok(()),
         stamp => Err(format!("old contents have come home: write {stamp} after write 9")),
@@ -134,11 +134,13 @@ pub(crate) fn a_packet_of_a_former_incarnation_comes<R: Rules>(rules: R) -> Resu
     let tag = block(ME.0, 1);
     let requester = RequesterId { node: NodeId(0), slot: SlotId(0) };
     let to = Endpoint::HomeAgent(ME);
-    let request = Packet::request(Kind::ReadMiss, tag, requester, Seq(1));
+    let request = Packet::request(PacketKind::ReadMiss, tag, requester, Seq(1));
     let write_back =
-        Packet { seq: Seq(5), ..request.reply(Kind::WriteBack, Endpoint::CacheAgent(NodeId(2)), to) };
-    bench
-        .packet(Packet { incarnation: Incarnation(1), ..request.reply(Kind::Close, request.from, to) }, None);
+        Packet { seq: Seq(5), ..request.reply(PacketKind::WriteBack, Endpoint::CacheAgent(NodeId(2)), to) };
+    bench.packet(
+        Packet { incarnation: Incarnation(1), ..request.reply(PacketKind::Close, request.from, to) },
+        None,
+    );
     bench.store.write_home(tag, DataRef(9));
     bench.packet(write_back, Some(5));
     match bench.store.home_stamp(tag) {
@@ -160,7 +162,7 @@ pub(crate) fn what_was_saved_is_old<R: Rules>(rules: R) -> Result<(), String> {
         in_switch: true,
         global_status: GlobalStatus::Modified,
         copyset: Copyset::only(ME),
-        ..Packet::request(Kind::WriteMiss, tag, requester, Seq(7))
+        ..Packet::request(PacketKind::WriteMiss, tag, requester, Seq(7))
     };
     bench.packet(request, None);
     assert_eq!(bench.store.retained, 1, "the provider keeps its answer");
@@ -169,7 +171,7 @@ pub(crate) fn what_was_saved_is_old<R: Rules>(rules: R) -> Result<(), String> {
     let hello = sent.iter().find(|packet| packet.to == Endpoint::HomeAgent(NodeId(2)));
     let hello = hello.expect("every node reports to every home");
     // The home says that it has rebuilt its directory in the epoch before.
-    bench.packet(Packet { arg: 1, ..hello.reply(Kind::ReportAck, hello.to, hello.from) }, None);
+    bench.packet(Packet { arg: 1, ..hello.reply(PacketKind::ReportAck, hello.to, hello.from) }, None);
     match bench.store.retained {
         0 => Ok(()),
         kept => Err(format!("{kept} old answers are still to be reported")),
@@ -189,7 +191,7 @@ pub(crate) fn a_recovery_is_cut_short_again_and_again<R: Rules>(rules: R) -> Res
             at.now = at.now.max(bench.node.next_deadline());
             let mut out = Vec::new();
             bench.node.on_deadline(at, &mut bench.store, &mut out);
-            sent(&out).iter().any(|packet| packet.kind == Kind::WriteMiss)
+            sent(&out).iter().any(|packet| packet.kind == PacketKind::WriteMiss)
         });
         assert!(asks_again, "a thread that waits asks again in every epoch");
     }
@@ -197,9 +199,9 @@ pub(crate) fn a_recovery_is_cut_short_again_and_again<R: Rules>(rules: R) -> Res
     let mut waiting = bench.new_epoch(EPOCHS);
     let mut cut = 0;
     while let Some(packet) = waiting.pop() {
-        if packet.kind == Kind::Report && packet.to == Endpoint::HomeAgent(home) {
-            cut += usize::from(packet.event == Kind::WriteMiss);
-            let answer = packet.reply(Kind::ReportAck, packet.to, packet.from);
+        if packet.kind == PacketKind::Report && packet.to == Endpoint::HomeAgent(home) {
+            cut += usize::from(packet.event == PacketKind::WriteMiss);
+            let answer = packet.reply(PacketKind::ReportAck, packet.to, packet.from);
             waiting.extend(bench.packet(answer, None));
         }
     }
@@ -215,7 +217,7 @@ pub(crate) fn a_recovery_after_a_death_is_cut_short<R: Rules>(rules: R) -> Resul
     let (tag, dead) = (block(ME.0, 1), NodeId(2));
     let me = Endpoint::HomeAgent(ME);
     let allocator = RequesterId { node: NodeId(0), slot: SlotId(0) };
-    for (seq, kind, first) in [(1, Kind::ChunkRequest, block(ME.0, 0)), (2, Kind::Mark, tag)] {
+    for (seq, kind, first) in [(1, PacketKind::ChunkRequest, block(ME.0, 0)), (2, PacketKind::Mark, tag)] {
         let call = Packet {
             from: Endpoint::Allocator(allocator.node),
             to: me,
@@ -226,7 +228,7 @@ pub(crate) fn a_recovery_after_a_death_is_cut_short<R: Rules>(rules: R) -> Resul
         assert!(bench.packet(call, None)[0].status.is_granted(), "the block is allocated");
     }
     let writer = RequesterId { node: dead, slot: SlotId(3) };
-    let write = Packet { to: me, ..Packet::request(Kind::WriteMiss, tag, writer, Seq(1)) };
+    let write = Packet { to: me, ..Packet::request(PacketKind::WriteMiss, tag, writer, Seq(1)) };
     assert!(bench.packet(write, None)[0].status.is_granted(), "nobody has it");
     // It may have written by now: its unlock is on the way.
     let down = Copyset::only(dead);
@@ -234,8 +236,8 @@ pub(crate) fn a_recovery_after_a_death_is_cut_short<R: Rules>(rules: R) -> Resul
     let mut waiting = bench.new_epoch_without(2, down);
     // Now everybody who is left reports: nothing.
     let other = RequesterId { node: NodeId(0), slot: SlotId(63) };
-    for (seq, event) in [(1, Kind::Report), (2, Kind::Close)] {
-        let report = Packet::request(Kind::Report, block(ME.0, 0), other, Seq(seq));
+    for (seq, event) in [(1, PacketKind::Report), (2, PacketKind::Close)] {
+        let report = Packet::request(PacketKind::Report, block(ME.0, 0), other, Seq(seq));
         let from = Endpoint::CacheAgent(other.node);
         waiting.push(Packet { event, from, to: me, epoch: SwitchEpoch(2), ..report });
     }
@@ -274,7 +276,7 @@ pub(crate) fn a_lock_holder_was_cut_off<R: Rules>(rules: R) -> Result<(), String
     // Some of its packets were lost, or whoever had to answer was stopped.
     now += Nanos::from_millis(2);
     let ack = Packet {
-        kind: Kind::Ack,
+        kind: PacketKind::Ack,
         global_status: GlobalStatus::Unshared,
         payload: 64,
         from: Endpoint::HomeAgent(NodeId(0)),

@@ -31,11 +31,12 @@ fn the_document_says_what_the_table_says() {
 const HEAD: &str = "\
 # The mutants of the locks that carry their data
 
-The same for the rules of the locks (`Rule::LOCKS` in `crates/wire/src/rules.rs`), from `tools/check/tests/all/locks_mutants`:
+The same for the rules of the locks (`Rule::LOCKS` in `crates/wire/src/rules.rs`), from
+`tools/check/tests/all/locks_mutants`:
 `cargo test -p rackmem-check lock_mutants -- --nocapture`.
 
-- *runs without faults*: one of the first random runs in which nothing is lost and nothing comes twice; packets may pass each
-  other;
+- *runs without faults*: one of the first random runs in which nothing is lost and nothing comes twice; packets may
+  pass each other;
 - *joint scope NAME*, *random runs*, *runs with restarts*, *scenario*: as above.
 
 | rule | without it | caught by |

@@ -117,7 +117,7 @@ fn a_name_that_nothing_has_is_found() {
         "Locked::<u64>::BYTES",
         "rackmem::Locked",
         "Error::Lost",
-        "wire::Kind::ReadMiss",
+        "wire::PacketKind::ReadMiss",
         "Words::fetch_add",
         "std::thread::nobody",
         "cli::command",
@@ -130,8 +130,8 @@ fn a_name_that_nothing_has_is_found() {
         "Locked<T>::nobody",
         "rackmem::Nobody",
         "Error::Nobody",
-        "nobody::Kind",
-        "wire::Kind::Nobody",
+        "nobody::PacketKind",
+        "wire::PacketKind::Nobody",
         "let a = Rack::nobody();",
     ] {
         assert_eq!(found(false_one), 1, "{false_one}");
