@@ -1,7 +1,8 @@
 //! RISC-V cores whose remote atomics are instructions: RAE, the remote atomic extension, on xBGAS's extended addresses.
 //!
 //! A program runs on every node of a machine. One instruction of it adds to a word of another node's memory; the engine beside that
-//! memory ([`nic::words`], the one that live racks use) does it.
+//! memory ([`nic::words::Lines`]) does it. Live racks fold requests instead: a software NIC cannot own a line that threads of its
+//! host change.
 //!
 //! ```
 //! use riscv::machine::{Config, Console, Machine};

@@ -1,6 +1,6 @@
 //! The outside of a packet: Ethernet II, IPv4 and UDP in front, the ICRC behind.
 //!
-//! A driver writes a frame in three steps, so that the payload is copied once: [`Frame::encode_head`], the payload
+//! Only tests and captures write whole frames. It takes three steps, so that the payload is copied once: [`Frame::encode_head`], the payload
 //! behind it, [`Frame::seal`].
 //!
 //! What must always hold: the ICRC covers what no switch may change. So it is computed with TTL, TOS, both checksums

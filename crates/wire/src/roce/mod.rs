@@ -6,8 +6,9 @@
 //! ```
 //!
 //! Everything behind the UDP header is the InfiniBand transport (volume 1 of its specification, chapters 9 and 11;
-//! annex A17 for RoCEv2), big-endian but for the ICRC. This is what real NICs speak, so one of them can take the
-//! place of the software NIC (`crates/nic`) without the others noticing.
+//! annex A17 for RoCEv2), big-endian but for the ICRC. This is what real NICs speak. Live
+//! racks send what follows the UDP header, without the ICRC, in messages of their own transport: a real NIC at one end would
+//! need code that frames its packets.
 //!
 //! | module | holds |
 //! | --- | --- |

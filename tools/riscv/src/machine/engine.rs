@@ -1,6 +1,6 @@
 //! The engine beside a node's memory, and what drives it: packets go in, lines come and go, answers come out.
 //!
-//! The engine is the one that live racks use (`nic::words::Lines`). A packet carries an entry of a batch, as on the wire; the
+//! The engine is `nic::words::Lines`. A packet carries an entry of a batch, as on the wire; the
 //! operation mapping table is [`Request::of_wire`].
 //!
 //! What must always hold: the core has no access to a line between its fetch and its release; packets are taken in in the order in

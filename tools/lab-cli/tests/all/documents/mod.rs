@@ -11,6 +11,7 @@
 //! | `flags` | subcommands and flags can be typed |
 //! | `links` | a link leads to a file, and to a heading of it |
 //! | `shape` | lengths of lines and pages; what a measurement says of itself |
+//! | `rules` | mutants that the page of the papers names are rules |
 //! | `start` | the program of the first page is the example |
 //! | `walks`, `live_append` | the message sequences in ARCHITECTURE.md are those of real runs |
 //!
@@ -24,6 +25,7 @@ mod names;
 mod page;
 mod paths;
 mod repository;
+mod rules;
 mod shape;
 mod sources;
 mod start;
