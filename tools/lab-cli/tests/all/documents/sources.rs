@@ -122,7 +122,8 @@ impl Sources {
                         names.insert(name.to_owned());
                         self.alias(name, &tokens[at + 2..]);
                     }
-                    ("impl", ..) if begins || at > 0 && tokens[at - 1].is("unsafe") => {
+                    // A word before it is a qualifier; in a type, a sign is.
+                    ("impl", ..) if begins || at > 0 && tokens[at - 1].name().is_some() => {
                         let header = tokens[at + 1..].iter().position(|token| token.is_sign('{'));
                         let header = &tokens[at + 1..at + 1 + header.unwrap_or(0)];
                         if let Some((owner, of)) = implemented(header) {
