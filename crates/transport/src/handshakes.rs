@@ -49,11 +49,11 @@ pub struct Handshakes {
     terms: Terms,
     /// By place.
     addresses: Vec<Option<String>>,
-    state: Mutex<State>,
+    state: Mutex<HandshakeState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct HandshakeState {
     /// By place, and within a place by kind of reason.
     refused: Map<(PlaceId, u8), Refusal>,
     /// A bit for each place whose greeting was accepted at some time.
@@ -142,7 +142,7 @@ impl Handshakes {
         state.refused.retain(|(place, _), _| *place != peer);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HandshakeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

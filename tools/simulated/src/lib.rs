@@ -38,5 +38,5 @@ pub use sim::coherence::Contents;
 pub use sim::fault;
 pub use sim::hardware::Testbed;
 pub use sim::joint::Joint;
-pub use sim::rack::{Ended, Report, Until};
+pub use sim::rack::{Ended, RackReport, Until};
 pub use sim::system::Fault;

@@ -7,7 +7,7 @@ use sim::coherence::{self, Contents};
 use sim::hardware::Testbed;
 use sim::joint::{self, Joint};
 use sim::locks::Costs;
-use sim::rack::{Rack, Report, Setup, Until};
+use sim::rack::{Rack, RackReport, Setup, Until};
 use sim::system::ThreadId;
 use wire::{BlockSize, Nanos, NodeId};
 
@@ -193,7 +193,7 @@ impl SimulatedRack {
     }
 
     /// Runs the workers.
-    pub fn run(&mut self, until: Until) -> Report {
+    pub fn run(&mut self, until: Until) -> RackReport {
         self.rack.run(until)
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::core_file::{self, Overrides, SCANS};
 use super::engine::{Chains, Choice, Engine};
-use super::workload::{Kind, Workload};
+use super::workload::{OperationKind, Workload};
 use crate::fault::Fault;
 use crate::processes::TransportKind;
 use crate::processes::place::Steers;
@@ -249,7 +249,7 @@ impl Args {
             )));
         }
         if let Some(workload) =
-            workloads.iter().find(|workload| workload.mix.share(Kind::ReadModifyWrite) > 0.0)
+            workloads.iter().find(|workload| workload.mix.share(OperationKind::ReadModifyWrite) > 0.0)
         {
             return Err(Fault::usage(format_args!(
                 "workload {} changes records depending on what they were, and a chain takes whatever is put last; use \

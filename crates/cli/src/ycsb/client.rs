@@ -19,7 +19,7 @@ use super::phase::Gauge;
 use super::random::Random;
 use super::store::{Session, StoreError};
 use super::trips::Trips;
-use super::workload::{Kind, Workload};
+use super::workload::{OperationKind, Workload};
 
 /// Requests that are drawn at a time, where none of them changes which records there are.
 const AHEAD: u64 = 64;
@@ -27,7 +27,7 @@ const AHEAD: u64 = 64;
 /// What a client is going to do.
 #[derive(Clone, Debug)]
 struct Request {
-    kind: Kind,
+    kind: OperationKind,
     /// Of which record; nothing for a new one.
     key: Vec<u8>,
 }
@@ -144,10 +144,10 @@ impl<'a, S: Session> Client<'a, S> {
                 let kind = request.kind;
                 let idle_since = self.idle_since.take();
                 let (invoke, returned) = match kind {
-                    Kind::Read => self.read(idle_since)?,
-                    Kind::Update => self.update()?,
-                    Kind::Insert => self.insert_new(sequence)?,
-                    Kind::ReadModifyWrite => self.read_modify_write()?,
+                    OperationKind::Read => self.read(idle_since)?,
+                    OperationKind::Update => self.update()?,
+                    OperationKind::Insert => self.insert_new(sequence)?,
+                    OperationKind::ReadModifyWrite => self.read_modify_write()?,
                 };
                 self.latencies.record(kind, returned - invoke);
                 if let Some(trips) = self.session.trips() {
@@ -168,7 +168,7 @@ impl<'a, S: Session> Client<'a, S> {
         let invoke = idle_since.unwrap_or_else(Moment::now);
         let found = self.session.read(&self.key, &mut self.record);
         let returned = Moment::now();
-        let found = self.explain(Kind::Read, found)?;
+        let found = self.explain(OperationKind::Read, found)?;
         self.absent += u64::from(!found);
         if let Some(recorder) = &mut self.recorder {
             let did = Did::Read(found.then(|| Digest::of(&self.record)));
@@ -197,7 +197,7 @@ impl<'a, S: Session> Client<'a, S> {
             let did = Did::Insert(Digest::of(&self.record));
             recorder.record(&self.key, did, invoke, done.is_ok().then_some(returned))?;
         }
-        self.explain(Kind::Insert, done)?;
+        self.explain(OperationKind::Insert, done)?;
         Ok((invoke, returned))
     }
 
@@ -208,12 +208,12 @@ impl<'a, S: Session> Client<'a, S> {
         }
         let at = self.draw_field();
         if self.recorder.is_some() {
-            return self.modify(Kind::Update, at);
+            return self.modify(OperationKind::Update, at);
         }
         let invoke = Moment::now();
         let found = self.session.update(&self.key, at, &self.field);
         let returned = Moment::now();
-        self.absent += u64::from(!self.explain(Kind::Update, found)?);
+        self.absent += u64::from(!self.explain(OperationKind::Update, found)?);
         Ok((invoke, returned))
     }
 
@@ -226,23 +226,23 @@ impl<'a, S: Session> Client<'a, S> {
             let did = Did::Update(Some(Digest::of(&self.record)));
             recorder.record(&self.key, did, invoke, done.is_ok().then_some(returned))?;
         }
-        self.explain(Kind::Update, done)?;
+        self.explain(OperationKind::Update, done)?;
         Ok((invoke, returned))
     }
 
     fn read_modify_write(&mut self) -> Result<(Moment, Moment), StoreError> {
         if self.workload.write_all_fields {
             self.draw_record();
-            return self.modify(Kind::ReadModifyWrite, 0);
+            return self.modify(OperationKind::ReadModifyWrite, 0);
         }
         let at = self.draw_field();
-        self.modify(Kind::ReadModifyWrite, at)
+        self.modify(OperationKind::ReadModifyWrite, at)
     }
 
     /// Changes the record from byte `at` on, atomically, and records the record before and after. This is also
     /// how a field is updated when there is a history (see [`super::history`]).
-    fn modify(&mut self, kind: Kind, at: usize) -> Result<(Moment, Moment), StoreError> {
-        let whole = kind == Kind::ReadModifyWrite && self.workload.write_all_fields;
+    fn modify(&mut self, kind: OperationKind, at: usize) -> Result<(Moment, Moment), StoreError> {
+        let whole = kind == OperationKind::ReadModifyWrite && self.workload.write_all_fields;
         let change = if whole { &self.record } else { &self.field };
         let (before, digested, mut tried) = (&mut self.before, self.recorder.is_some(), false);
         let invoke = Moment::now();
@@ -262,8 +262,8 @@ impl<'a, S: Session> Client<'a, S> {
             overwrite(before, at, change);
             let new = Digest::of(before);
             let did = match kind {
-                Kind::ReadModifyWrite if absent => Did::Read(None),
-                Kind::ReadModifyWrite => Did::ReadModifyWrite { read, new },
+                OperationKind::ReadModifyWrite if absent => Did::Read(None),
+                OperationKind::ReadModifyWrite => Did::ReadModifyWrite { read, new },
                 _ => Did::Update((!absent).then_some(new)),
             };
             // What failed before it came to a change has changed nothing.
@@ -279,10 +279,10 @@ impl<'a, S: Session> Client<'a, S> {
     fn draw_ahead(&mut self, count: u64, sequence: &InsertSequence) {
         let last = sequence.last();
         let count = usize::try_from(count).expect("at most some dozens");
-        self.ahead.resize(count, Request { kind: Kind::Read, key: Vec::new() });
+        self.ahead.resize(count, Request { kind: OperationKind::Read, key: Vec::new() });
         for request in &mut self.ahead {
             request.kind = self.workload.mix.choose(self.random.unit());
-            if request.kind != Kind::Insert {
+            if request.kind != OperationKind::Insert {
                 let record = self.chooser.next(&mut self.random, last);
                 self.workload.names.write(record, &mut request.key);
             }
@@ -303,7 +303,7 @@ impl<'a, S: Session> Client<'a, S> {
     }
 
     /// Adds to an error what it happened to.
-    fn explain<T>(&self, kind: Kind, result: Result<T, StoreError>) -> Result<T, StoreError> {
+    fn explain<T>(&self, kind: OperationKind, result: Result<T, StoreError>) -> Result<T, StoreError> {
         result.map_err(|error| {
             StoreError(format!(
                 "{} of key {} failed: {}",

@@ -2,7 +2,7 @@
 //! that must be refused.
 
 use super::*;
-use crate::ycsb::workload::Kind;
+use crate::ycsb::workload::OperationKind;
 
 const A: &str = include_str!("../../tests/ycsb/workloada");
 const B: &str = include_str!("../../tests/ycsb/workloadb");
@@ -86,8 +86,8 @@ fn properties_of_the_record_and_the_keys_are_followed() {
 #[test]
 fn proportions_are_weights_as_in_ycsb() {
     let workload = workload(&with("readproportion=3\nupdateproportion=0\nreadmodifywriteproportion=1"));
-    assert!((workload.mix.share(Kind::Read) - 0.75).abs() < 1e-12);
-    assert!((workload.mix.share(Kind::ReadModifyWrite) - 0.25).abs() < 1e-12);
+    assert!((workload.mix.share(OperationKind::Read) - 0.75).abs() < 1e-12);
+    assert!((workload.mix.share(OperationKind::ReadModifyWrite) - 0.25).abs() < 1e-12);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::workload::{Kind, Mix};
+use super::workload::{Mix, OperationKind};
 
 /// Longer operations count as this long.
 const MOST_NANOS: u64 = 100_000_000_000;
@@ -39,7 +39,7 @@ pub struct Percentiles {
 impl Latencies {
     /// None yet, of the kinds that occur in a mix.
     pub fn new(mix: &Mix) -> Self {
-        Self(Kind::ALL.map(|kind| {
+        Self(OperationKind::ALL.map(|kind| {
             (mix.share(kind) > 0.0).then(|| {
                 Histogram::new_with_bounds(1, MOST_NANOS, DIGITS).expect("these bounds and digits are valid")
             })
@@ -47,7 +47,7 @@ impl Latencies {
     }
 
     /// One operation took so long.
-    pub fn record(&mut self, kind: Kind, took: Duration) {
+    pub fn record(&mut self, kind: OperationKind, took: Duration) {
         let histogram = self.0[kind.index()].as_mut().expect("only kinds of the mix are recorded");
         histogram.saturating_record(u64::try_from(took.as_nanos()).unwrap_or(MOST_NANOS));
     }
@@ -94,9 +94,9 @@ impl Latencies {
     }
 
     /// What is reported, of the kinds that happened.
-    pub fn percentiles(&self) -> Vec<(Kind, Percentiles)> {
+    pub fn percentiles(&self) -> Vec<(OperationKind, Percentiles)> {
         let at = Duration::from_nanos;
-        Kind::ALL
+        OperationKind::ALL
             .into_iter()
             .zip(&self.0)
             .filter_map(|(kind, histogram)| Some((kind, histogram.as_ref().filter(|h| !h.is_empty())?)))
@@ -124,7 +124,7 @@ mod tests {
         let mix = Mix::new(1.0, 1.0, 0.0, 0.0);
         let mut here = Latencies::new(&mix);
         for nanos in [1, 100, 101, 5_000, 5_000, 123_456_789] {
-            here.record(Kind::Read, Duration::from_nanos(nanos));
+            here.record(OperationKind::Read, Duration::from_nanos(nanos));
         }
         let there = Latencies::of_recorded(&mix, &here.recorded());
         assert_eq!(there.percentiles(), here.percentiles());
@@ -140,13 +140,13 @@ mod tests {
             (Latencies::new(&mix), Latencies::new(&mix), Latencies::new(&mix));
         for micros in 1..=1000 {
             let client = if micros % 2 == 0 { &mut one } else { &mut other };
-            client.record(Kind::Read, Duration::from_micros(micros));
+            client.record(OperationKind::Read, Duration::from_micros(micros));
         }
-        one.record(Kind::Update, Duration::from_secs(3600));
+        one.record(OperationKind::Update, Duration::from_secs(3600));
         all.add(&one);
         all.add(&other);
         assert_eq!(all.count(), 1001);
-        let [(Kind::Read, reads), (Kind::Update, updates)] = all.percentiles()[..] else {
+        let [(OperationKind::Read, reads), (OperationKind::Update, updates)] = all.percentiles()[..] else {
             panic!("two kinds happened")
         };
         assert_eq!((reads.count, updates.count), (1000, 1));

@@ -45,7 +45,7 @@ use engine::Choice;
 use history::History;
 use measure::{Setting, measure};
 use rack::{StoreRack, impossible, memory_for, memory_for_chains, memory_for_objects, spec};
-use report::{RackShape, Report};
+use report::{RackShape, YcsbReport};
 
 /// What to try after the first run.
 const NEXT: &str = "next: --transport shm does it on a rack of processes, rackmem up keeps one for your programs, --help has the rest\n";
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     if !args.json {
         output::print(&format!("{}\n", shape.headline()))?;
     }
-    let mut report = Report::new(shape);
+    let mut report = YcsbReport::new(shape);
     let mut failed = None;
     for (ordinal, workload) in (0..).zip(&workloads) {
         let engine = args.engine(workload);

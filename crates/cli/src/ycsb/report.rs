@@ -15,7 +15,7 @@ use super::measure::Measured;
 use super::rack::quarantine;
 use super::store::{Appends, ratio};
 use super::trips::TripCounts;
-use super::workload::{Kind, Workload};
+use super::workload::{OperationKind, Workload};
 use crate::processes::TransportKind;
 use crate::processes::place::Travelled;
 use crate::size::Bytes;
@@ -110,7 +110,7 @@ impl RackShape {
 
 /// The document of `--json`. Times are in nanoseconds, sizes in bytes.
 #[derive(Serialize)]
-pub(crate) struct Report {
+pub(crate) struct YcsbReport {
     command: &'static str,
     version: &'static str,
     #[serde(flatten)]
@@ -209,7 +209,7 @@ struct KindReport {
     round_trips: Option<TripCounts>,
 }
 
-impl Report {
+impl YcsbReport {
     /// Nothing has run yet.
     pub(crate) fn new(rack: RackShape) -> Self {
         let version = env!("CARGO_PKG_VERSION");
@@ -220,7 +220,7 @@ impl Report {
     pub(crate) fn add(&mut self, workload: &Workload, engine: Engine, measured: &Measured) {
         let (operations, traffic) = (measured.latencies.count(), &measured.traffic);
         let throughput_per_s = operations as f64 / measured.took.as_secs_f64().max(1e-9);
-        let kind_report = |(kind, p): &(Kind, super::latency::Percentiles)| KindReport {
+        let kind_report = |(kind, p): &(OperationKind, super::latency::Percentiles)| KindReport {
             op: kind.name(),
             count: p.count,
             mean_ns: nanos(p.mean),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::workload::Kind;
+use super::workload::OperationKind;
 
 /// More count as so many.
 const MOST: usize = 1023;
@@ -22,7 +22,7 @@ pub(crate) struct TripCounts {
 
 impl Trips {
     /// One operation took so many.
-    pub(crate) fn record(&mut self, kind: Kind, trips: u32) {
+    pub(crate) fn record(&mut self, kind: OperationKind, trips: u32) {
         let (counts, at) = (&mut self.0[kind.index()], (trips as usize).min(MOST));
         if counts.len() <= at {
             counts.resize(at + 1, 0);
@@ -39,7 +39,7 @@ impl Trips {
     }
 
     /// Those of a kind; none, if nobody counted.
-    pub(crate) fn of(&self, kind: Kind) -> Option<TripCounts> {
+    pub(crate) fn of(&self, kind: OperationKind) -> Option<TripCounts> {
         let counts = &self.0[kind.index()];
         let all: u64 = counts.iter().sum();
         let sum: u64 = counts.iter().zip(0..).map(|(count, trips)| count * trips).sum();
@@ -63,14 +63,14 @@ mod tests {
     #[test]
     fn what_is_reported_is_what_was_counted_by_all_clients() {
         let (mut one, mut other) = (Trips::default(), Trips::default());
-        (0..97).for_each(|_| one.record(Kind::Read, 1));
-        [2, 5, 9].into_iter().for_each(|trips| other.record(Kind::Read, trips));
-        other.record(Kind::Update, 1_000_000);
+        (0..97).for_each(|_| one.record(OperationKind::Read, 1));
+        [2, 5, 9].into_iter().for_each(|trips| other.record(OperationKind::Read, trips));
+        other.record(OperationKind::Update, 1_000_000);
         one.add(&other);
-        let reads = one.of(Kind::Read).unwrap();
+        let reads = one.of(OperationKind::Read).unwrap();
         assert_eq!((reads.p50, reads.p99, reads.max), (1, 5, 9));
         assert!((reads.mean - 1.13).abs() < 1e-9);
-        assert_eq!(one.of(Kind::Update).map(|trips| trips.max), Some(MOST));
-        assert_eq!(one.of(Kind::Insert), None);
+        assert_eq!(one.of(OperationKind::Update).map(|trips| trips.max), Some(MOST));
+        assert_eq!(one.of(OperationKind::Insert), None);
     }
 }

@@ -16,7 +16,7 @@ const LETTER_OPERATIONS: u64 = 1_000_000;
 
 /// The operations of the core workload, without scans.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Kind {
+pub enum OperationKind {
     /// Reads a record.
     Read,
     /// Writes one field of a record, or all of them.
@@ -27,11 +27,11 @@ pub enum Kind {
     ReadModifyWrite,
 }
 
-impl Kind {
+impl OperationKind {
     /// All kinds, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Read, Self::Update, Self::Insert, Self::ReadModifyWrite];
 
-    /// Its place in [`Kind::ALL`].
+    /// Its place in [`OperationKind::ALL`].
     pub fn index(self) -> usize {
         self as usize
     }
@@ -56,24 +56,24 @@ impl Mix {
     }
 
     /// The share of a kind.
-    pub fn share(&self, kind: Kind) -> f64 {
+    pub fn share(&self, kind: OperationKind) -> f64 {
         self.0[kind.index()]
     }
 
     /// The share of inserts.
     pub fn insert_share(&self) -> f64 {
-        self.share(Kind::Insert)
+        self.share(OperationKind::Insert)
     }
 
     /// The kinds that occur, and their shares.
-    pub fn parts(&self) -> impl Iterator<Item = (Kind, f64)> {
-        Kind::ALL.into_iter().zip(self.0).filter(|(_, share)| *share > 0.0)
+    pub fn parts(&self) -> impl Iterator<Item = (OperationKind, f64)> {
+        OperationKind::ALL.into_iter().zip(self.0).filter(|(_, share)| *share > 0.0)
     }
 
     /// The kind that a number in [0, 1) falls on.
-    pub fn choose(&self, unit: f64) -> Kind {
+    pub fn choose(&self, unit: f64) -> OperationKind {
         let mut rest = unit;
-        let mut last = Kind::Read;
+        let mut last = OperationKind::Read;
         for (kind, share) in self.parts() {
             if rest < share {
                 return kind;
@@ -201,14 +201,14 @@ mod tests {
     fn a_mix_chooses_each_kind_as_often_as_its_share() {
         let mix = Mix::new(2.0, 1.0, 1.0, 0.0);
         let chosen = |kind| (0_u32..1000).filter(|at| mix.choose(f64::from(*at) / 1000.0) == kind).count();
-        assert_eq!(Kind::ALL.map(chosen), [500, 250, 250, 0]);
+        assert_eq!(OperationKind::ALL.map(chosen), [500, 250, 250, 0]);
         assert_eq!(mix.to_string(), "50 % read, 25 % update, 25 % insert");
     }
 
     #[test]
     fn rounding_never_chooses_a_kind_that_does_not_occur() {
         let mix = Mix::new(0.1, 0.2, 0.3, 0.0);
-        assert_eq!(mix.choose(1.0_f64.next_down()), Kind::Insert);
+        assert_eq!(mix.choose(1.0_f64.next_down()), OperationKind::Insert);
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl ServerCounts {
     }
 }
 
-struct State {
+struct ServerState {
     machine: Metadata,
     /// Each client's last call, and its answer.
     clients: Map<ClientId, (u32, Option<Answer>)>,
@@ -100,7 +100,7 @@ struct State {
 /// A metadata server.
 pub(crate) struct Server {
     pub(crate) store: Arc<Store>,
-    state: Mutex<State>,
+    state: Mutex<ServerState>,
     came: Condvar,
     /// Executes its verbs.
     port: Mutex<Port>,
@@ -118,7 +118,7 @@ impl Server {
         let machine =
             Metadata::new(Config { units, quarantine: *quarantine, timeout: TIMEOUT, decide_after });
         let machine = machine.with_copies(*copies);
-        let state = State {
+        let state = ServerState {
             machine,
             clients: Map::new(),
             verbs: VecDeque::new(),
@@ -136,7 +136,7 @@ impl Server {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ServerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -228,7 +228,7 @@ impl Server {
         self.state().machine.tail(key)
     }
 
-    fn apply(&self, state: &mut State, effects: Vec<Effect>) {
+    fn apply(&self, state: &mut ServerState, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
                 Effect::Answer(id, answer) => {

@@ -144,7 +144,7 @@ pub struct Store {
 }
 
 #[derive(Default)]
-struct State {
+struct StoreState {
     idle: Map<GlobalAddr, Vec<Session>>,
     /// Numbers of threads that nobody has.
     free: Vec<u16>,
@@ -153,10 +153,10 @@ struct State {
 
 /// The clients of a node that no thread has in its hands, and those numbers that clients can have.
 #[derive(Default)]
-pub(crate) struct Pools(Mutex<State>);
+pub(crate) struct Pools(Mutex<StoreState>);
 
 impl Pools {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StoreState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -177,7 +177,7 @@ impl Pools {
     pub(crate) fn take(&self, store: &Arc<Store>, steering: Option<Steering>) -> Result<Session, Failure> {
         {
             let mut state = self.state();
-            let State { idle, free, .. } = &mut *state;
+            let StoreState { idle, free, .. } = &mut *state;
             let idle = idle.entry(store.addr).or_default();
             // Those of a former store at this address, and those that have failed.
             idle.retain(|session| {

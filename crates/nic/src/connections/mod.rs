@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 use wire::roce::{Psn, QpNumber};
 use wire::{AllRules, Incarnation, Nanos, NodeId, Rule, Rules};
 
-use crate::verbs::{Device, State, ToReceive, ToSend};
+use crate::verbs::{Device, QueuePairState, ToReceive, ToSend};
 
 pub use again::Again;
 pub use incarnations::Incarnations;
@@ -178,7 +178,7 @@ impl<R: Rules> Connections<R> {
     /// True if the connection works.
     pub fn is_connected<V: Rules>(&self, device: &Device<V>, peer: NodeId) -> bool {
         let Connection { queue_pair, incarnations, .. } = self.all[peer.index()];
-        incarnations.is_some() && device.state(queue_pair) == Some(State::Rts)
+        incarnations.is_some() && device.state(queue_pair) == Some(QueuePairState::Rts)
     }
 
     /// The device says that a queue pair has failed.

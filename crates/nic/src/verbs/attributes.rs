@@ -9,7 +9,7 @@ use wire::{Nanos, NodeId};
 
 /// The states of a queue pair, as the standard names them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
+pub enum QueuePairState {
     /// New, or taken back to the beginning.
     Reset,
     /// Receives may be posted.
@@ -28,7 +28,7 @@ pub enum StateError {
     /// There is no such queue pair.
     NoSuchQueuePair,
     /// Not from this state.
-    From(State),
+    From(QueuePairState),
     /// An attribute that cannot be: nothing outstanding, no window, nothing remembered.
     Attributes,
 }

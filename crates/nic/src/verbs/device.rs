@@ -14,7 +14,7 @@ use sorted::Map;
 use wire::roce::{Key, Malformed, Packet, QpNumber};
 use wire::{AllRules, Nanos, NodeId, Rules};
 
-use super::attributes::{Depth, State, StateError, ToReceive, ToSend};
+use super::attributes::{Depth, QueuePairState, StateError, ToReceive, ToSend};
 use super::completion::{CompletionQueue, CqNumber};
 use super::counters::{Counters, Drop};
 use super::effect::{Effect, Memory};
@@ -290,7 +290,7 @@ impl<R: Rules> Device<R> {
     }
 
     /// A queue pair's state.
-    pub fn state(&self, queue_pair: QpNumber) -> Option<State> {
+    pub fn state(&self, queue_pair: QpNumber) -> Option<QueuePairState> {
         self.index(queue_pair).map(|at| self.queue_pairs[at].state)
     }
 
@@ -337,9 +337,9 @@ mod tests {
         let second = device.create_queue_pair(queue, queue, depth);
         assert_eq!((first.get(), second.get()), (2, 4), "it has a place in the line, but not its number");
         for number in [first, chosen, second] {
-            assert_eq!(device.state(number), Some(State::Reset));
+            assert_eq!(device.state(number), Some(QueuePairState::Reset));
             device.init(number).unwrap();
-            assert_eq!(device.state(number), Some(State::Init));
+            assert_eq!(device.state(number), Some(QueuePairState::Init));
         }
         for number in [3, 5, 1 << 23, 1 << 23 | 78].map(QpNumber::new) {
             assert_eq!(device.state(number), None, "{number}");

@@ -81,7 +81,7 @@ mod requester;
 mod responder;
 mod work;
 
-pub use attributes::{Depth, Mtu, State, StateError, ToReceive, ToSend};
+pub use attributes::{Depth, Mtu, QueuePairState, StateError, ToReceive, ToSend};
 pub use completion::{CompletionQueue, CqNumber};
 pub use counters::{Counters, Drop};
 pub use device::Device;

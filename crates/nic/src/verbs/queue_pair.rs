@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use wire::roce::{Packet, QpNumber};
 use wire::{Nanos, NodeId, Rules};
 
-use super::attributes::{Depth, Mtu, State, StateError, ToReceive, ToSend};
+use super::attributes::{Depth, Mtu, QueuePairState, StateError, ToReceive, ToSend};
 use super::completion::{CompletionQueue, CqNumber};
 use super::counters::{Counters, Drop};
 use super::effect::{Effect, Memory, Payload, Span};
@@ -64,7 +64,7 @@ pub(crate) enum Health {
 
 #[derive(Debug)]
 pub(crate) struct QueuePair {
-    pub(crate) state: State,
+    pub(crate) state: QueuePairState,
     path: Path,
     pub(crate) requester: Requester,
     pub(crate) responder: Responder,
@@ -73,7 +73,7 @@ pub(crate) struct QueuePair {
 impl QueuePair {
     pub(crate) fn new(own: QpNumber, sends: CqNumber, receives: CqNumber, depth: Depth) -> Self {
         Self {
-            state: State::Reset,
+            state: QueuePairState::Reset,
             path: Path { own, peer: NodeId(0), peer_queue_pair: QpNumber::new(0), mtu: Mtu::B1024 },
             requester: Requester::new(own, sends, depth.sends),
             responder: Responder::new(own, receives, depth.receives),
@@ -94,18 +94,18 @@ impl QueuePair {
     pub(crate) fn reset(&mut self, queues: &mut [CompletionQueue]) {
         self.requester.reset(queues);
         self.responder.reset(queues);
-        self.state = State::Reset;
+        self.state = QueuePairState::Reset;
     }
 
     pub(crate) fn init(&mut self) -> Result<(), StateError> {
-        self.go(State::Reset, State::Init)
+        self.go(QueuePairState::Reset, QueuePairState::Init)
     }
 
     pub(crate) fn ready_to_receive(&mut self, attributes: ToReceive) -> Result<(), StateError> {
         if attributes.ack_every == 0 || attributes.remembered == 0 {
             return Err(StateError::Attributes);
         }
-        self.go(State::Init, State::Rtr)?;
+        self.go(QueuePairState::Init, QueuePairState::Rtr)?;
         self.path = Path {
             own: self.path.own,
             peer: attributes.peer,
@@ -123,12 +123,12 @@ impl QueuePair {
         {
             return Err(StateError::Attributes);
         }
-        self.go(State::Rtr, State::Rts)?;
+        self.go(QueuePairState::Rtr, QueuePairState::Rts)?;
         self.requester.connect(self.path, attributes, self.responder.longest());
         Ok(())
     }
 
-    fn go(&mut self, from: State, to: State) -> Result<(), StateError> {
+    fn go(&mut self, from: QueuePairState, to: QueuePairState) -> Result<(), StateError> {
         if self.state != from {
             return Err(StateError::From(self.state));
         }
@@ -140,7 +140,7 @@ impl QueuePair {
     pub(crate) fn fail<R: Rules>(&mut self, cx: &mut Context<'_, R>) {
         self.requester.flush(cx, None);
         self.responder.flush(cx);
-        self.state = State::Err;
+        self.state = QueuePairState::Err;
     }
 
     fn settle<R: Rules>(&mut self, cx: &mut Context<'_, R>, health: Health) {
@@ -161,16 +161,18 @@ impl QueuePair {
         payload: u32,
         memory: &mut M,
     ) -> Result<(), Drop> {
-        if matches!(self.state, State::Reset | State::Init) {
+        if matches!(self.state, QueuePairState::Reset | QueuePairState::Init) {
             return Err(Drop::WrongState);
         }
         if from != self.path.peer {
             return Err(Drop::UnknownPeer);
         }
         let health = match (packet.opcode.is_response(), self.state) {
-            (true, State::Rts) => self.requester.on_response(cx, packet, payload)?,
-            (false, State::Rtr | State::Rts) => self.responder.on_request(cx, packet, payload, memory)?,
-            (false, State::Err) => self.responder.refuse_again(cx, packet)?,
+            (true, QueuePairState::Rts) => self.requester.on_response(cx, packet, payload)?,
+            (false, QueuePairState::Rtr | QueuePairState::Rts) => {
+                self.responder.on_request(cx, packet, payload, memory)?
+            }
+            (false, QueuePairState::Err) => self.responder.refuse_again(cx, packet)?,
             _ => return Err(Drop::WrongState),
         };
         self.settle(cx, health);
@@ -196,14 +198,14 @@ impl QueuePair {
         request: WorkRequest,
     ) -> Result<(), PostError> {
         match self.state {
-            State::Rts => {
+            QueuePairState::Rts => {
                 self.requester.post(cx, request)?;
                 let health = self.requester.transmit(cx);
                 self.settle(cx, health);
                 Ok(())
             }
-            State::Err => self.requester.post_flushed(cx, request),
-            State::Reset | State::Init | State::Rtr => Err(PostError::NotReady),
+            QueuePairState::Err => self.requester.post_flushed(cx, request),
+            QueuePairState::Reset | QueuePairState::Init | QueuePairState::Rtr => Err(PostError::NotReady),
         }
     }
 
@@ -212,11 +214,11 @@ impl QueuePair {
         cx: &mut Context<'_, R>,
         receive: Receive,
     ) -> Result<(), PostError> {
-        if self.state == State::Reset {
+        if self.state == QueuePairState::Reset {
             return Err(PostError::NotReady);
         }
         self.responder.post(cx, receive)?;
-        if self.state == State::Err {
+        if self.state == QueuePairState::Err {
             self.responder.flush(cx);
         }
         Ok(())

@@ -19,7 +19,7 @@ fn statuses(pair: &Joined, at: usize) -> Vec<(u64, bool, Status)> {
     completions.map(|completion| (completion.id.0, completion.receive, completion.status)).collect()
 }
 
-fn states(pair: &Joined, link: Link) -> [State; 2] {
+fn states(pair: &Joined, link: Link) -> [QueuePairState; 2] {
     [0, 1].map(|at: usize| pair.nodes[at].device.state(link.0[at]).unwrap())
 }
 
@@ -110,7 +110,7 @@ fn a_word_that_is_not_aligned_is_an_invalid_request() {
     pair.post(0, link, work(1, Operation::FetchAdd { remote, add: 1, result: None })).unwrap();
     pair.run();
     assert_eq!(statuses(&pair, 0), [(1, false, Status::RemoteInvalidRequest)]);
-    assert_eq!(states(&pair, link), [State::Err; 2]);
+    assert_eq!(states(&pair, link), [QueuePairState::Err; 2]);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn memory_that_holds_no_objects_is_an_invalid_request() {
     pair.post(0, link, work(1, Operation::ReadObject { local: local(keys[0], 600), remote })).unwrap();
     pair.run();
     assert_eq!(statuses(&pair, 0), [(1, false, Status::RemoteInvalidRequest)]);
-    assert_eq!(states(&pair, link), [State::Err; 2]);
+    assert_eq!(states(&pair, link), [QueuePairState::Err; 2]);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_torn_object_is_no_error_of_the_queue_pairs() {
     pair.post(0, link, work(2, read)).unwrap();
     pair.run();
     assert_eq!(statuses(&pair, 0), [(1, false, Status::Torn), (2, false, Status::Success)]);
-    assert_eq!(states(&pair, link), [State::Rts; 2]);
+    assert_eq!(states(&pair, link), [QueuePairState::Rts; 2]);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_message_longer_than_its_receive_fails_at_both_ends() {
     pair.run();
     assert_eq!(statuses(&pair, 0), [(1, false, Status::RemoteInvalidRequest)]);
     assert_eq!(statuses(&pair, 1), [(9, true, Status::LocalLength)]);
-    assert_eq!(states(&pair, link), [State::Err; 2]);
+    assert_eq!(states(&pair, link), [QueuePairState::Err; 2]);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn local_bytes_that_may_not_be_used_are_a_local_error() {
     let (mut pair, link, keys) = joined(AllRules, Access::ALL);
     pair.post(0, link, write(1, Key(0), keys[1], BASE)).unwrap();
     assert_eq!(statuses(&pair, 0), [(1, false, Status::LocalProtection)]);
-    assert_eq!(states(&pair, link)[0], State::Err);
+    assert_eq!(states(&pair, link)[0], QueuePairState::Err);
 
     let (mut pair, link, keys) = joined(AllRules, Access::ALL);
     let only_read = pair.nodes[0].register(BASE, 64, Access::LOCAL_READ);
@@ -290,20 +290,20 @@ fn states_come_in_their_order() {
     let mut out = Vec::new();
     let request = write(1, Key(0), Key(0), BASE);
     let receive = Receive { id: WorkId(1), local: local(Key(0), 8) };
-    assert_eq!(device.ready_to_receive(pair, to_receive), Err(StateError::From(State::Reset)));
+    assert_eq!(device.ready_to_receive(pair, to_receive), Err(StateError::From(QueuePairState::Reset)));
     assert_eq!(device.post_receive(Nanos(1), pair, receive, &mut out), Err(PostError::NotReady));
     device.init(pair).unwrap();
-    assert_eq!(device.init(pair), Err(StateError::From(State::Init)));
-    assert_eq!(device.ready_to_send(pair, to_send), Err(StateError::From(State::Init)));
+    assert_eq!(device.init(pair), Err(StateError::From(QueuePairState::Init)));
+    assert_eq!(device.ready_to_send(pair, to_send), Err(StateError::From(QueuePairState::Init)));
     device.post_receive(Nanos(1), pair, receive, &mut out).unwrap();
     device.ready_to_receive(pair, to_receive).unwrap();
     assert_eq!(device.post_send(Nanos(1), pair, request, &mut out), Err(PostError::NotReady));
     let none = ToSend { outstanding: 0, ..to_send };
     assert_eq!(device.ready_to_send(pair, none), Err(StateError::Attributes));
     device.ready_to_send(pair, to_send).unwrap();
-    assert_eq!(device.state(pair), Some(State::Rts));
+    assert_eq!(device.state(pair), Some(QueuePairState::Rts));
     device.reset(pair).unwrap();
-    assert_eq!(device.state(pair), Some(State::Reset));
+    assert_eq!(device.state(pair), Some(QueuePairState::Reset));
     assert!(device.completion_queue(queue).unwrap().is_empty(), "what was posted is forgotten");
     let none = QpNumber::new(0);
     assert_eq!(device.init(none), Err(StateError::NoSuchQueuePair));

@@ -352,9 +352,9 @@ fn a_million_hostile_packets_write_nothing_outside_and_are_counted() {
         let state = node.device.state(victim.0[1]);
         attack.listen();
         // In error it stays for a while; and now and then it is connected anew without having been.
-        let again = if state == Some(State::Err) { 25 } else { 0 };
+        let again = if state == Some(QueuePairState::Err) { 25 } else { 0 };
         if attack.random.percent(again) || number % 1000 == 0 {
-            broken += u64::from(state == Some(State::Err));
+            broken += u64::from(state == Some(QueuePairState::Err));
             attack.near = Psn::new(attack.random.next() as u32);
             attack.connect();
         }

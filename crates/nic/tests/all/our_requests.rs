@@ -79,7 +79,7 @@ fn a_torn_object_or_one_that_is_gone_ends_without_its_data_and_breaks_nothing() 
         lone.post_write(8, 8);
         assert!(verdict(&mut lone, 4, in_vain).is_empty());
         assert_eq!(ended(&mut lone), [(6, Status::Success, None), (7, status, None)]);
-        assert_eq!(lone.device.state(lone.pair), Some(State::Rts));
+        assert_eq!(lone.device.state(lone.pair), Some(QueuePairState::Rts));
         lone.acknowledge(5, Syndrome::NO_CREDITS);
         assert_eq!(ended(&mut lone), [(8, Status::Success, None)]);
         verdict(&mut lone, 4, in_vain);

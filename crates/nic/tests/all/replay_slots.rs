@@ -129,7 +129,7 @@ fn a_batch_is_refused_as_a_whole() {
         let key = lone.key;
         let effects = feed_batch(&mut lone, 0, &[(key, add(BASE, 1)), last(key)]);
         assert_eq!(syndromes(&effects), [Syndrome::Nak(code)], "{what}");
-        assert_eq!(lone.device.state(lone.pair), Some(State::Err), "{what}");
+        assert_eq!(lone.device.state(lone.pair), Some(QueuePairState::Err), "{what}");
         assert_eq!(lone.memory.word(key, BASE), 0, "{what}: nothing of it is executed");
     }
     let mut lone = remembering(2);

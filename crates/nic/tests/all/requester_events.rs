@@ -37,7 +37,7 @@ fn old_and_impossible_acknowledgements_are_dropped() {
     lone.acknowledge(0, Syndrome::NO_CREDITS);
     lone.acknowledge(0, Syndrome::Nak(NakCode::RemoteAccess));
     assert_eq!((lone.dropped(Drop::Stale), lone.ended()), (2, vec![0]));
-    assert_eq!(lone.device.state(lone.pair), Some(State::Rts));
+    assert_eq!(lone.device.state(lone.pair), Some(QueuePairState::Rts));
 }
 
 #[test]

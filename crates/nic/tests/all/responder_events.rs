@@ -111,7 +111,7 @@ fn a_message_that_is_not_as_announced_is_an_invalid_request() {
         let effects = feed(&mut lone);
         assert_eq!(syndromes(&effects), [Syndrome::Nak(NakCode::InvalidRequest)], "{what}");
         assert!(placed(&effects).is_empty(), "{what}");
-        assert_eq!(lone.device.state(lone.pair), Some(State::Err), "{what}");
+        assert_eq!(lone.device.state(lone.pair), Some(QueuePairState::Err), "{what}");
     }
 }
 
@@ -157,7 +157,7 @@ fn a_read_that_comes_again_after_its_region_is_gone_is_dropped() {
     lone.feed(Opcode::ReadRequest, 0, reth, 0);
     lone.device.deregister(lone.key).unwrap();
     assert!(lone.feed(Opcode::ReadRequest, 0, reth, 0).is_empty());
-    assert_eq!(lone.device.state(lone.pair), Some(State::Rts));
+    assert_eq!(lone.device.state(lone.pair), Some(QueuePairState::Rts));
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub struct State {
     locks: Vec<Lock>,
     roomless: Vec<GlobalAddr>,
     homes: Vec<(GlobalAddr, HomeLock)>,
-    directory: switch::locks::State,
+    directory: switch::locks::DirectoryState,
     ended: Term,
     installs: u32,
     last_reports: Vec<(NodeId, LastReport)>,

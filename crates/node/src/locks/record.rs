@@ -160,7 +160,7 @@ pub(super) struct Cut {
 
 /// A report to the lock's home.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(super) struct Report {
+pub(super) struct LockReport {
     pub(super) packet: LockPacket,
     /// With the data.
     pub(super) with_data: bool,
@@ -218,7 +218,7 @@ pub(super) struct Lock {
     /// The last term, and of whom it knew.
     pub(super) last: Option<(Term, Copyset)>,
     /// What was said of it to its home in a new epoch, until the home has answered.
-    pub(super) report: Option<Report>,
+    pub(super) report: Option<LockReport>,
     /// The MOVE that a new epoch has cut short, with the term that it was to begin: only here are data that were on their
     /// way. Until the home has answered.
     pub(super) cut: Option<Cut>,

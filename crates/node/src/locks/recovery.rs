@@ -25,7 +25,7 @@ use wire::{
 };
 
 use super::home::{HomeLock, Keeper};
-use super::record::{Again, Copy, Cut, Lock, Report, Waiter};
+use super::record::{Again, Copy, Cut, Lock, LockReport, Waiter};
 use super::store::LockStore;
 use super::{Context, LockDrop, LockEffect, LockMessage, LockNode, context};
 use crate::coherence::recovery::View;
@@ -393,7 +393,7 @@ impl Lock {
             self.cut = None;
         }
         let with_data = with_data && self.len > 0;
-        self.report = Some(Report { packet, with_data, again: Again::first(cx) });
+        self.report = Some(LockReport { packet, with_data, again: Again::first(cx) });
         if self.is_indeterminate(cx.rules) {
             let _ = cx.store.close(self.at);
         }
@@ -419,7 +419,7 @@ impl Lock {
         cx: &mut Context<'_, S, R>,
         packet: &LockPacket,
     ) {
-        let Some(Report { packet: said, .. }) = self.report.take() else {
+        let Some(LockReport { packet: said, .. }) = self.report.take() else {
             return cx.counters.drop(LockDrop::Late);
         };
         self.cut = None;

@@ -43,10 +43,10 @@ pub struct AttachedHandle {
 
 /// A connection, and the locks that are held through it.
 pub(super) struct Conversation {
-    state: Mutex<State>,
+    state: Mutex<ClientState>,
 }
 
-struct State {
+struct ClientState {
     line: Line,
     /// Something did not go as it must: nothing is said any more.
     cut: bool,
@@ -109,7 +109,7 @@ impl AttachedHandle {
                 return Err(AttachError::Disagrees { node, reason });
             }
         };
-        let state = State { line, cut: false, updating: false, unlock_later: Vec::new() };
+        let state = ClientState { line, cut: false, updating: false, unlock_later: Vec::new() };
         Ok(Self {
             conversation: Arc::new(Conversation { state: Mutex::new(state) }),
             socket: socket.to_path_buf(),
@@ -331,7 +331,7 @@ impl Drop for InFlight<'_> {
 }
 
 impl Conversation {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ClientState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -347,7 +347,7 @@ impl Conversation {
     }
 }
 
-impl State {
+impl ClientState {
     /// Sends a request, and returns its answers, as many as there must be.
     fn ask(&mut self, answers: usize, fill: impl FnOnce(&mut Vec<u8>)) -> Result<Vec<Answer>, Error> {
         if self.cut {

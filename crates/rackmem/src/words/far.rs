@@ -23,10 +23,10 @@ const MOST_SENT: usize = 1024;
 /// Operations that travel together.
 pub(super) struct Batch {
     home: HomeIncarnation,
-    state: Mutex<State>,
+    state: Mutex<FarState>,
 }
 
-struct State {
+struct FarState {
     stage: Stage,
     /// Of each entry: the address of its words, for errors; and whether nobody but `flush` will ask how it ended.
     entries: Vec<(GlobalAddr, bool)>,
@@ -57,7 +57,7 @@ struct Spot {
 
 /// One operation's place in its batch.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct BatchIndex {
     batch: Arc<Batch>,
     spot: Spot,
 }
@@ -65,7 +65,7 @@ pub(super) struct Place {
 /// A batch that is not full.
 enum Open {
     /// Nobody else knows of it, so nobody has to be kept out.
-    Own(State),
+    Own(FarState),
     /// Whoever has an operation in it may send it.
     Shared(Arc<Batch>),
 }
@@ -139,7 +139,7 @@ impl Collected {
     }
 }
 
-impl State {
+impl FarState {
     /// How an operation ended: what its word was, if it fetches.
     fn outcome(&self, spot: Spot) -> Option<Result<u64, Error>> {
         let Stage::Over(answer) = &self.stage else { return None };
@@ -168,7 +168,7 @@ impl State {
 }
 
 impl Batch {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FarState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -224,7 +224,7 @@ impl Open {
         room: usize,
         of: (GlobalAddr, bool),
     ) -> Option<Spot> {
-        let push = |state: &mut State| match &mut state.stage {
+        let push = |state: &mut FarState| match &mut state.stage {
             Stage::Open(collected) => collected.push(key, entry, (room, &mut state.entries), of),
             _ => None,
         };
@@ -233,7 +233,7 @@ impl Open {
             Self::Own(state) if of.1 => push(state),
             Self::Own(state) => {
                 // From now on somebody else may ask for an operation of it.
-                let none = State { stage: Stage::Over(Err(Failure::Broken)), entries: Vec::new() };
+                let none = FarState { stage: Stage::Over(Err(Failure::Broken)), entries: Vec::new() };
                 let mut state = std::mem::replace(state, none);
                 let spot = push(&mut state);
                 *self = Self::Shared(Arc::new(Batch { home, state: Mutex::new(state) }));
@@ -243,7 +243,7 @@ impl Open {
     }
 }
 
-impl Place {
+impl BatchIndex {
     /// What the word was, if that is known by now.
     pub(super) fn poll(
         &self,
@@ -281,7 +281,7 @@ impl Pipeline {
         region: &Far,
         request: &Request,
         silent: bool,
-    ) -> Option<Place> {
+    ) -> Option<BatchIndex> {
         let (home, room) = (region.home(), node.batch_bytes());
         let (entry, of) = (request.to_wire(!silent), (region.addr, silent));
         loop {
@@ -292,7 +292,7 @@ impl Pipeline {
             let open = &mut self.open[at].1;
             if let Some(spot) = open.push(home, region.key, &entry, room, of) {
                 return match open {
-                    Open::Shared(batch) if !silent => Some(Place { batch: Arc::clone(batch), spot }),
+                    Open::Shared(batch) if !silent => Some(BatchIndex { batch: Arc::clone(batch), spot }),
                     _ => None,
                 };
             }
@@ -304,7 +304,7 @@ impl Pipeline {
         let writer = self.spare.take().unwrap_or_else(|| Writer::new(room));
         let collected = Collected { writer, last: None };
         let entries = self.spare_entries.pop().unwrap_or_default();
-        self.open.push((home, Open::Own(State { stage: Stage::Open(collected), entries })));
+        self.open.push((home, Open::Own(FarState { stage: Stage::Open(collected), entries })));
         self.open.len() - 1
     }
 
@@ -312,11 +312,11 @@ impl Pipeline {
     pub(super) fn send(&mut self, node: &NetworkedNode, context: &mut ThreadContext, home: HomeIncarnation) {
         let Some(at) = self.open.iter().position(|(to, _)| *to == home) else { return };
         let batch = match self.open.swap_remove(at).1 {
-            Open::Own(State { stage: Stage::Open(mut collected), entries }) => {
+            Open::Own(FarState { stage: Stage::Open(mut collected), entries }) => {
                 let stage = Stage::Sent(collected.post(node, context, home));
                 collected.writer.clear();
                 self.spare = Some(collected.writer);
-                Arc::new(Batch { home, state: Mutex::new(State { stage, entries }) })
+                Arc::new(Batch { home, state: Mutex::new(FarState { stage, entries }) })
             }
             Open::Own(_) => unreachable!("nobody else could send it"),
             Open::Shared(batch) => {

@@ -283,7 +283,7 @@ impl<W: Word> Words<W> {
         index: usize,
         (operation, operands): (Operation, Operands),
         silent: bool,
-    ) -> Result<Option<super::far::Place>, Error> {
+    ) -> Result<Option<super::far::BatchIndex>, Error> {
         if index >= self.len() {
             return Err(self.missing(Missing::Beyond, index));
         }

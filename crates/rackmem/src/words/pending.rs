@@ -3,7 +3,7 @@
 use nic::words::{Operands, Operation};
 
 use super::Word;
-use super::far::Place;
+use super::far::BatchIndex;
 use crate::error::Error;
 use crate::handle::NodeHandle;
 
@@ -42,13 +42,13 @@ pub enum WordOperation<W> {
 #[must_use = "whether it succeeded is known when it was waited for"]
 #[derive(Clone)]
 pub struct Pending<W> {
-    state: State<W>,
+    state: PendingState<W>,
 }
 
 #[derive(Clone)]
-enum State<W> {
+enum PendingState<W> {
     Done(W),
-    Far(Place),
+    Far(BatchIndex),
 }
 
 impl<W: Word> WordOperation<W> {
@@ -74,19 +74,19 @@ impl<W: Word> WordOperation<W> {
 impl<W: Word> Pending<W> {
     #[inline(always)]
     pub(super) const fn done(old: W) -> Self {
-        Self { state: State::Done(old) }
+        Self { state: PendingState::Done(old) }
     }
 
-    pub(super) const fn far(place: Place) -> Self {
-        Self { state: State::Far(place) }
+    pub(super) const fn far(place: BatchIndex) -> Self {
+        Self { state: PendingState::Far(place) }
     }
 
     /// What the word was before, if that is known already. Receives what has come, but waits for nothing.
     #[inline]
     pub fn poll(&self, node: &mut NodeHandle) -> Option<Result<W, Error>> {
         match &self.state {
-            State::Done(old) => Some(Ok(*old)),
-            State::Far(place) => node
+            PendingState::Done(old) => Some(Ok(*old)),
+            PendingState::Far(place) => node
                 .sent(|joined, context, _| place.poll(joined, context))
                 .map(|outcome| outcome.map(W::of_bits)),
         }
@@ -99,15 +99,17 @@ impl<W: Word> Pending<W> {
     #[inline]
     pub fn wait(self, node: &mut NodeHandle) -> Result<W, Error> {
         match self.state {
-            State::Done(old) => Ok(old),
-            State::Far(place) => node.sent(|joined, context, _| place.wait(joined, context)).map(W::of_bits),
+            PendingState::Done(old) => Ok(old),
+            PendingState::Far(place) => {
+                node.sent(|joined, context, _| place.wait(joined, context)).map(W::of_bits)
+            }
         }
     }
 }
 
 impl<W: Word> std::fmt::Debug for Pending<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let is_done = matches!(self.state, State::Done(_));
+        let is_done = matches!(self.state, PendingState::Done(_));
         f.debug_struct("Pending").field("is_done", &is_done).finish_non_exhaustive()
     }
 }

@@ -12,7 +12,7 @@ use super::machine::Steering;
 
 /// What became of an append that passed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum State {
+pub enum AppendState {
     /// Nothing yet.
     Pending,
     /// It is in its chain.
@@ -33,7 +33,7 @@ pub struct AppendView {
     /// What it was sent to stand behind; none: it was not steered.
     pub behind: Option<(Location, EntryVersion)>,
     /// What became of it.
-    pub state: State,
+    pub state: AppendState,
 }
 
 impl<R: Rules> Steering<R> {
@@ -54,10 +54,10 @@ impl<R: Rules> Steering<R> {
         }
         let (at, version, recorded) = parse_append(cell(self.arrays.appends))?;
         let state = match cell(self.arrays.states) & state::MASK {
-            state::PENDING => State::Pending,
-            state::APPENDED => State::Appended,
-            state::FAILED => State::Failed,
-            _ => State::Lost,
+            state::PENDING => AppendState::Pending,
+            state::APPENDED => AppendState::Appended,
+            state::FAILED => AppendState::Failed,
+            _ => AppendState::Lost,
         };
         let behind = parse_tail(cell(self.arrays.behind)).map(|(at, version, _)| (at, version));
         (recorded == psn).then_some(AppendView { at: (at, version), psn, behind, state })

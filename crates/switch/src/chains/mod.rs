@@ -113,5 +113,5 @@ pub use binding::{Bound, Sent};
 pub use config::{Binding, Config};
 pub use connections::{Connection, End};
 pub use counters::{Counters, Unsteered};
-pub use inspect::{AppendView, State};
+pub use inspect::{AppendState, AppendView};
 pub use machine::{Action, Steering};

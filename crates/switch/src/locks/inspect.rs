@@ -60,7 +60,7 @@ wire::listed! {
 
 /// What decides about the future of a directory.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct State {
+pub struct DirectoryState {
     entries: Vec<(GlobalAddr, EntryView)>,
     installed: Map<NodeId, u32>,
 }
@@ -128,12 +128,12 @@ impl<R: Rules> Directory<R> {
     }
 
     /// The directory's state.
-    pub fn save(&self) -> State {
-        State { entries: self.entries(), installed: self.installed.clone() }
+    pub fn save(&self) -> DirectoryState {
+        DirectoryState { entries: self.entries(), installed: self.installed.clone() }
     }
 
     /// Takes on a state.
-    pub fn load(&mut self, state: &State) {
+    pub fn load(&mut self, state: &DirectoryState) {
         let epoch = self.config.epoch;
         self.restart(epoch);
         self.installed.clone_from(&state.installed);
@@ -150,7 +150,7 @@ impl<R: Rules> Directory<R> {
     }
 }
 
-impl State {
+impl DirectoryState {
     /// The entries.
     pub fn entries(&self) -> &[(GlobalAddr, EntryView)] {
         &self.entries

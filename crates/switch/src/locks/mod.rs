@@ -56,7 +56,7 @@ use alloc::vec::Vec;
 
 pub use deparser::pass_on;
 pub use directory::{Config, Directory, Drop, Effect, Resubmit};
-pub use inspect::{EntryView, Row, State};
+pub use inspect::{DirectoryState, EntryView, Row};
 
 use crate::pipeline::stage_map::{PacketPasses, StageUse, Totals};
 use crate::pipeline::{BuildError, StageMap};

@@ -98,7 +98,7 @@ impl House {
 
 /// What a connection is for, so far.
 #[derive(Debug)]
-enum State {
+enum AcceptorState {
     /// They called, and have not said who they are.
     Silent,
     /// They send to us.
@@ -114,7 +114,7 @@ enum State {
 #[derive(Debug)]
 struct Connection {
     socket: Arc<OwnedFd>,
-    state: State,
+    state: AcceptorState,
 }
 
 #[derive(Debug)]
@@ -145,7 +145,7 @@ impl Acceptor {
             if ready.callers {
                 self.on_callers();
             }
-            self.connections.retain(|connection| !matches!(connection.state, State::Over));
+            self.connections.retain(|connection| !matches!(connection.state, AcceptorState::Over));
         }
     }
 
@@ -196,7 +196,9 @@ impl Acceptor {
     }
 
     fn is_dialled(&self, place: PlaceId) -> bool {
-        self.connections.iter().any(|one| matches!(one.state, State::Dialled(name) if name.place == place))
+        self.connections
+            .iter()
+            .any(|one| matches!(one.state, AcceptorState::Dialled(name) if name.place == place))
     }
 
     fn dial(&mut self, place: PlaceId) {
@@ -208,7 +210,8 @@ impl Acceptor {
         // A place that is not there, or has too many callers, is dialled again when somebody wants it again.
         let terms = self.house.handshakes.terms();
         if let Ok(socket) = dial(&name.socket(&self.rendezvous.dir), self.rendezvous.name, terms) {
-            self.connections.push(Connection { socket: Arc::new(socket), state: State::Dialled(name) });
+            self.connections
+                .push(Connection { socket: Arc::new(socket), state: AcceptorState::Dialled(name) });
         }
     }
 
@@ -231,81 +234,81 @@ impl Acceptor {
         if check_user(&socket).is_err() {
             return;
         }
-        let silent = |one: &&mut Connection| matches!(one.state, State::Silent);
+        let silent = |one: &&mut Connection| matches!(one.state, AcceptorState::Silent);
         if self.connections.iter_mut().filter(silent).count() >= MOST_SILENT
             && let Some(oldest) = self.connections.iter_mut().find(silent)
         {
-            oldest.state = State::Over;
+            oldest.state = AcceptorState::Over;
         }
-        self.connections.push(Connection { socket: Arc::new(socket), state: State::Silent });
+        self.connections.push(Connection { socket: Arc::new(socket), state: AcceptorState::Silent });
     }
 
     /// Something has come on a connection, or it has ended.
     fn on_connection(&mut self, at: usize) {
         let socket = Arc::clone(&self.connections[at].socket);
-        let state = match std::mem::replace(&mut self.connections[at].state, State::Over) {
-            State::Silent => match hear_caller(&socket) {
+        let state = match std::mem::replace(&mut self.connections[at].state, AcceptorState::Over) {
+            AcceptorState::Silent => match hear_caller(&socket) {
                 Heard::This(Caller::Sends(name, offer)) => self.on_hello(name, offer, &socket),
                 Heard::This(Caller::Garbled(place)) => self.on_refused(place, None),
                 Heard::This(Caller::Asks(question)) => self.on_question(question, &socket),
-                Heard::Nothing => State::Silent,
+                Heard::Nothing => AcceptorState::Silent,
                 Heard::Nonsense | Heard::Refused(_) => {
                     self.house.counters.dropped(Cause::Malformed);
-                    State::Over
+                    AcceptorState::Over
                 }
-                Heard::End => State::Over,
+                Heard::End => AcceptorState::Over,
             },
-            State::Dialled(name) => match hear_welcome(&socket, name.place) {
+            AcceptorState::Dialled(name) => match hear_welcome(&socket, name.place) {
                 Heard::This((producer, waker)) => self.on_welcome(name, producer, waker, &socket),
-                Heard::Nothing => State::Dialled(name),
+                Heard::Nothing => AcceptorState::Dialled(name),
                 Heard::Nonsense => self.on_refused(name.place, None),
                 Heard::Refused(offer) => self.on_refused(name.place, Some(offer)),
-                Heard::End => State::Over,
+                Heard::End => AcceptorState::Over,
             },
             // Nothing is said on a connection that stands: this is its end.
-            State::Incoming(ring) => {
+            AcceptorState::Incoming(ring) => {
                 ring.end();
                 // The peer may have been killed between storing and waking, and may have left something.
                 self.house.waker.wake_all();
-                State::Over
+                AcceptorState::Over
             }
-            State::Outgoing(place) => {
+            AcceptorState::Outgoing(place) => {
                 self.house.links.remove(place, &socket);
-                State::Over
+                AcceptorState::Over
             }
-            State::Over => State::Over,
+            AcceptorState::Over => AcceptorState::Over,
         };
-        if matches!(state, State::Over) {
+        if matches!(state, AcceptorState::Over) {
             hang_up(&socket);
         }
         self.connections[at].state = state;
     }
 
     /// Somebody wants to send to us: a new ring, which takes the place of the one it had before.
-    fn on_hello(&mut self, name: Name, offer: Offer, socket: &Arc<OwnedFd>) -> State {
+    fn on_hello(&mut self, name: Name, offer: Offer, socket: &Arc<OwnedFd>) -> AcceptorState {
         let House { me, handshakes, .. } = &*self.house;
         if name.place == *me {
             self.house.counters.dropped(Cause::Malformed);
-            return State::Over;
+            return AcceptorState::Over;
         }
         if !matches!(&offer, Offer::Terms(terms) if handshakes.objection(terms).is_none()) {
             refuse(socket, *me, handshakes.terms());
             self.house.refuse(name.place, Some(offer));
-            return State::Over;
+            return AcceptorState::Over;
         }
         handshakes.accept(name.place);
-        let Ok((file, ring)) = Ring::create(self.house.ring_bytes) else { return State::Over };
+        let Ok((file, ring)) = Ring::create(self.house.ring_bytes) else { return AcceptorState::Over };
         let ring = Arc::new(Incoming::new(name.place, Consumer::new(ring), Arc::clone(socket)));
         for one in &mut self.connections {
-            if matches!(&one.state, State::Incoming(old) if old.from == name.place) {
+            if matches!(&one.state, AcceptorState::Incoming(old) if old.from == name.place) {
                 hang_up(&one.socket);
-                one.state = State::Over;
+                one.state = AcceptorState::Over;
             }
         }
         self.house.arrivals.add(Arc::clone(&ring));
         if welcome(socket, self.house.me, &file, self.house.waker.file()).is_err() {
             self.house.arrivals.close(&ring);
-            return State::Over;
+            return AcceptorState::Over;
         }
         if name.place == PlaceId::OBSERVER && self.observer != Some(name) {
             self.forget_observer();
@@ -315,17 +318,17 @@ impl Acceptor {
         if self.house.links.to(name.place).is_none() {
             self.house.want(name.place);
         }
-        State::Incoming(ring)
+        AcceptorState::Incoming(ring)
     }
 
     /// Somebody wants memory: that is all that it called for.
-    fn on_question(&self, question: Question, socket: &OwnedFd) -> State {
+    fn on_question(&self, question: Question, socket: &OwnedFd) -> AcceptorState {
         if question.to == self.house.me {
             self.house.published.answer(socket, question);
         } else {
             self.house.counters.dropped(Cause::Malformed);
         }
-        State::Over
+        AcceptorState::Over
     }
 
     /// The newest observer is the one that is answered.
@@ -334,29 +337,35 @@ impl Acceptor {
         self.dialled[PlaceId::OBSERVER.index()] = None;
         for one in &mut self.connections {
             let is_theirs = match one.state {
-                State::Dialled(name) => name.place == PlaceId::OBSERVER,
-                State::Outgoing(place) => place == PlaceId::OBSERVER,
+                AcceptorState::Dialled(name) => name.place == PlaceId::OBSERVER,
+                AcceptorState::Outgoing(place) => place == PlaceId::OBSERVER,
                 _ => false,
             };
             if is_theirs {
                 hang_up(&one.socket);
-                one.state = State::Over;
+                one.state = AcceptorState::Over;
             }
         }
     }
 
     /// A place does not let us send to it, or makes no sense.
-    fn on_refused(&mut self, place: PlaceId, offer: Option<Offer>) -> State {
+    fn on_refused(&mut self, place: PlaceId, offer: Option<Offer>) -> AcceptorState {
         self.house.refuse(place, offer);
-        State::Over
+        AcceptorState::Over
     }
 
     /// We can send to a place.
-    fn on_welcome(&mut self, name: Name, producer: Producer, waker: Waker, socket: &Arc<OwnedFd>) -> State {
+    fn on_welcome(
+        &mut self,
+        name: Name,
+        producer: Producer,
+        waker: Waker,
+        socket: &Arc<OwnedFd>,
+    ) -> AcceptorState {
         self.house.handshakes.accept(name.place);
         let link = Link { producer, waker: Arc::new(waker), connection: Arc::clone(socket) };
         *self.house.links.to(name.place) = Some(link);
-        State::Outgoing(name.place)
+        AcceptorState::Outgoing(name.place)
     }
 }
 

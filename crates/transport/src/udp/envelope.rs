@@ -28,7 +28,7 @@ const MAGIC: [u8; 2] = *b"RU";
 /// What a datagram is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(super) enum EnvelopeKind {
     Data = 1,
     Hello = 2,
 }
@@ -38,7 +38,7 @@ pub(super) enum Kind {
 pub(super) struct Envelope {
     /// Of what follows: this one, but for greetings.
     pub(super) version: u8,
-    pub(super) kind: Kind,
+    pub(super) kind: EnvelopeKind,
     pub(super) from: PlaceId,
     pub(super) to: PlaceId,
     /// There is a tag.
@@ -90,12 +90,12 @@ impl Envelope {
             _ => return None,
         };
         let kind = match head[3] {
-            1 => Kind::Data,
-            2 => Kind::Hello,
+            1 => EnvelopeKind::Data,
+            2 => EnvelopeKind::Hello,
             _ => return None,
         };
         let version = head[2];
-        if version != WIRE_VERSION && kind != Kind::Hello {
+        if version != WIRE_VERSION && kind != EnvelopeKind::Hello {
             return None;
         }
         let head = Self {
@@ -120,13 +120,13 @@ impl Envelope {
 
 #[cfg(test)]
 mod tests {
-    use super::{Envelope, HEAD, Kind, WIRE_VERSION};
+    use super::{Envelope, EnvelopeKind, HEAD, WIRE_VERSION};
     use crate::place::PlaceId;
 
     fn head(guarded: bool) -> Envelope {
         Envelope {
             version: WIRE_VERSION,
-            kind: Kind::Data,
+            kind: EnvelopeKind::Data,
             from: PlaceId::SWITCH,
             to: PlaceId::node(wire::NodeId(3)),
             guarded,
@@ -163,7 +163,7 @@ mod tests {
     fn a_greeting_of_any_version_is_taken_apart() {
         for version in 0..=u8::MAX {
             let mut bytes = [0; HEAD + 16];
-            let head = Envelope { version, kind: Kind::Hello, ..head(true) };
+            let head = Envelope { version, kind: EnvelopeKind::Hello, ..head(true) };
             head.encode(bytes.first_chunk_mut().expect("long enough"));
             assert_eq!(Envelope::open(&bytes).map(|opened| opened.head), Some(head));
         }

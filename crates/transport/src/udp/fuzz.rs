@@ -10,7 +10,7 @@ use zerocopy::IntoBytes as _;
 use super::envelope::{self, Envelope};
 use super::hello::{Hello, Offer};
 use super::reassembly::Reassembly;
-use super::record::{self, Kind, Record, Records};
+use super::record::{self, Record, RecordKind, Records};
 use crate::head::{Head, parse_one_sided};
 use crate::terms::Terms;
 
@@ -109,8 +109,10 @@ pub fn segments(bytes: &[u8]) -> bool {
         let Some(message) = reassembly.on_segment(&segment, now, &mut lost) else { continue };
         let (kind, content) = message.content();
         assert!(
-            matches!(kind, Kind::Packet | Kind::Lock | Kind::OneSided | Kind::Control)
-                && content.len() == segment.total as usize
+            matches!(
+                kind,
+                RecordKind::Packet | RecordKind::Lock | RecordKind::OneSided | RecordKind::Control
+            ) && content.len() == segment.total as usize
         );
         let mut covered = vec![false; content.len()];
         for &(_, offset, piece) in came.iter().rev().filter(|(number, ..)| *number == segment.number) {

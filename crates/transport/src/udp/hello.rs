@@ -22,7 +22,7 @@
 //! accepts nothing twice.
 
 use super::config::Config;
-use super::envelope::{Envelope, HEAD, Kind};
+use super::envelope::{Envelope, EnvelopeKind, HEAD};
 use super::tag::{HelloKey, TAG};
 use crate::place::PlaceId;
 use crate::terms::{MOST_TERMS, Terms, WIRE_VERSION};
@@ -70,7 +70,7 @@ impl Hello {
         let (head, body) = bytes.split_first_chunk_mut().expect("room for the head");
         Envelope {
             version: WIRE_VERSION,
-            kind: Kind::Hello,
+            kind: EnvelopeKind::Hello,
             from,
             to,
             guarded: key.is_some(),

@@ -6,7 +6,7 @@
 use wire::Nanos;
 use zerocopy::IntoBytes as _;
 
-use super::record::{Kind, Segment};
+use super::record::{RecordKind, Segment};
 
 /// Messages of a peer that may be incomplete at a time.
 const MOST_PARTIAL: usize = 64;
@@ -32,7 +32,7 @@ pub(super) struct Reassembly {
 #[derive(Debug)]
 pub(super) struct Partial {
     number: u64,
-    kind: Kind,
+    kind: RecordKind,
     total: usize,
     words: Vec<u64>,
     /// What has come, as ranges that neither overlap nor touch, in order.
@@ -139,7 +139,7 @@ impl Reassembly {
 
 impl Partial {
     /// The kind of the message, and its content: at a multiple of 8.
-    pub(super) fn content(&self) -> (Kind, &[u8]) {
+    pub(super) fn content(&self) -> (RecordKind, &[u8]) {
         (self.kind, &self.words.as_bytes()[..self.total])
     }
 
@@ -165,7 +165,7 @@ impl Partial {
 #[cfg(test)]
 mod tests {
     use super::{LIFETIME, MOST_PARTIAL, Reassembly};
-    use crate::udp::record::{Kind, Segment};
+    use crate::udp::record::{RecordKind, Segment};
     use wire::Nanos;
 
     const LONGEST: usize = 1 << 16;
@@ -176,7 +176,7 @@ mod tests {
 
     fn segment<'a>(number: u64, whole: &'a [u8], from: usize, to: usize) -> Segment<'a> {
         let (offset, total) = (from as u32, whole.len() as u32);
-        Segment { of: Kind::Control, number, offset, total, piece: &whole[from..to.min(whole.len())] }
+        Segment { of: RecordKind::Control, number, offset, total, piece: &whole[from..to.min(whole.len())] }
     }
 
     /// Feeds pieces of 80 bytes in this order, and says after how many the message was complete.
@@ -185,7 +185,7 @@ mod tests {
         for (fed, &piece) in (1..).zip(order) {
             let segment = segment(1, whole, piece * 80, piece * 80 + 80);
             if let Some(message) = reassembly.on_segment(&segment, Nanos(0), &mut lost) {
-                assert_eq!(message.content(), (Kind::Control, whole));
+                assert_eq!(message.content(), (RecordKind::Control, whole));
                 assert_eq!(lost, 0);
                 return Some(fed);
             }

@@ -13,7 +13,7 @@ use std::sync::{Arc, TryLockError};
 
 use zerocopy::{FromZeros as _, IntoBytes as _};
 
-use super::envelope::{Envelope, Kind, Opened};
+use super::envelope::{Envelope, EnvelopeKind, Opened};
 use super::hello::{Hello, Offer};
 use super::mmsg::{self, Arrival};
 use super::random;
@@ -128,8 +128,8 @@ impl UdpTransport {
         }
         let sender = &mut senders[head.from.index()];
         match head.kind {
-            Kind::Hello => self.on_hello(&opened, peer, sender, arrival),
-            Kind::Data => {
+            EnvelopeKind::Hello => self.on_hello(&opened, peer, sender, arrival),
+            EnvelopeKind::Data => {
                 let Some(session) = sender.session.as_ref().filter(|session| {
                     head.from_session == name(session.theirs) && head.to_session == name(session.mine)
                 }) else {
@@ -161,7 +161,7 @@ impl UdpTransport {
             |kind, content: &[u8]| record::deliver(kind, content, self.block, &mut |body| each(from, body));
         for record in Records(body) {
             let understood = match record.map_err(|_| Cause::Malformed)? {
-                Record::Whole(record::Kind::Whereabouts, content) => {
+                Record::Whole(record::RecordKind::Whereabouts, content) => {
                     self.on_whereabouts(from, content)?;
                     true
                 }
@@ -264,8 +264,8 @@ impl UdpTransport {
 
     /// Something came that was not made with this rack's key. If it was the peer, it shall hear of that: it is greeted, at its
     /// own address, and cannot authenticate that either.
-    fn on_other_key(&self, kind: Kind, peer: &Peer, arrival: &Arrival) -> Cause {
-        if kind == Kind::Hello {
+    fn on_other_key(&self, kind: EnvelopeKind, peer: &Peer, arrival: &Arrival) -> Cause {
+        if kind == EnvelopeKind::Hello {
             self.refuse(peer, arrival, Reason::Key);
             let mut greeting = peer.greeting();
             if let Some(address) = peer.address().filter(|_| greeting.may_refuse(self.now())) {

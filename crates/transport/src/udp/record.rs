@@ -3,7 +3,7 @@
 //! | bytes | field | |
 //! | --- | --- | --- |
 //! | 0..4 | length | of the content, in bytes |
-//! | 4 | kind | [`Kind`] |
+//! | 4 | kind | [`RecordKind`] |
 //! | 5..8 | reserved | 0 |
 //! | 8.. | content | then zeroes up to a multiple of 8 |
 //!
@@ -31,7 +31,7 @@ pub(super) const SEGMENT_HEAD: usize = 16;
 /// What a record is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(super) enum RecordKind {
     /// A packet, header and payload.
     Packet = 1,
     /// The header of a packet whose payload is zeroes.
@@ -54,7 +54,7 @@ pub(super) enum Kind {
     Whereabouts = 10,
 }
 
-impl Kind {
+impl RecordKind {
     /// The kind of the message's segments.
     pub(super) const fn segment(self) -> Self {
         match self {
@@ -71,9 +71,9 @@ impl Kind {
 /// A record, or the part of a message that is in one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Record<'a> {
-    /// A whole message: [`Kind::Packet`], [`Kind::Zeroes`], [`Kind::Lock`], [`Kind::OneSided`],
-    /// [`Kind::Control`] or [`Kind::Whereabouts`].
-    Whole(Kind, &'a [u8]),
+    /// A whole message: [`RecordKind::Packet`], [`RecordKind::Zeroes`], [`RecordKind::Lock`], [`RecordKind::OneSided`],
+    /// [`RecordKind::Control`] or [`RecordKind::Whereabouts`].
+    Whole(RecordKind, &'a [u8]),
     /// A piece of one.
     Segment(Segment<'a>),
 }
@@ -81,8 +81,8 @@ pub(super) enum Record<'a> {
 /// A piece of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Segment<'a> {
-    /// What the whole is: [`Kind::Packet`], [`Kind::Lock`], [`Kind::OneSided`] or [`Kind::Control`].
-    pub(super) of: Kind,
+    /// What the whole is: [`RecordKind::Packet`], [`RecordKind::Lock`], [`RecordKind::OneSided`] or [`RecordKind::Control`].
+    pub(super) of: RecordKind,
     pub(super) number: u64,
     pub(super) offset: u32,
     pub(super) total: u32,
@@ -95,7 +95,7 @@ pub(super) const fn size(content: usize) -> usize {
 }
 
 /// Writes a record's head and the zeroes behind its content, into the record's bytes; the content is left to write.
-pub(super) fn frame(kind: Kind, content: usize, record: &mut [u8]) -> &mut [u8] {
+pub(super) fn frame(kind: RecordKind, content: usize, record: &mut [u8]) -> &mut [u8] {
     record[0..4].copy_from_slice(&(content as u32).to_le_bytes());
     record[4] = kind as u8;
     record[5..8].fill(0);
@@ -145,23 +145,23 @@ fn split<'a>(bytes: &mut &'a [u8]) -> Option<Record<'a>> {
         return None;
     }
     let record = match head[4] {
-        1 => Record::Whole(Kind::Packet, content),
-        2 => Record::Whole(Kind::Zeroes, content),
-        3 => Record::Whole(Kind::Control, content),
-        4 => Record::Segment(segment(Kind::Packet, content)?),
-        5 => Record::Segment(segment(Kind::Control, content)?),
-        6 => Record::Whole(Kind::Lock, content),
-        7 => Record::Segment(segment(Kind::Lock, content)?),
-        8 => Record::Whole(Kind::OneSided, content),
-        9 => Record::Segment(segment(Kind::OneSided, content)?),
-        10 => Record::Whole(Kind::Whereabouts, content),
+        1 => Record::Whole(RecordKind::Packet, content),
+        2 => Record::Whole(RecordKind::Zeroes, content),
+        3 => Record::Whole(RecordKind::Control, content),
+        4 => Record::Segment(segment(RecordKind::Packet, content)?),
+        5 => Record::Segment(segment(RecordKind::Control, content)?),
+        6 => Record::Whole(RecordKind::Lock, content),
+        7 => Record::Segment(segment(RecordKind::Lock, content)?),
+        8 => Record::Whole(RecordKind::OneSided, content),
+        9 => Record::Segment(segment(RecordKind::OneSided, content)?),
+        10 => Record::Whole(RecordKind::Whereabouts, content),
         _ => return None,
     };
     *bytes = rest;
     Some(record)
 }
 
-fn segment(of: Kind, content: &[u8]) -> Option<Segment<'_>> {
+fn segment(of: RecordKind, content: &[u8]) -> Option<Segment<'_>> {
     let (head, piece) = content.split_first_chunk::<SEGMENT_HEAD>()?;
     let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| head[at + i]));
     let number = u64::from_le_bytes(std::array::from_fn(|i| head[i]));
@@ -179,15 +179,15 @@ pub(super) const fn longest(block: u64) -> usize {
 
 /// Hands over the message with this content. False: nobody writes such a message. Bytes that belong to a packet
 /// have to lie at a multiple of 8.
-pub(super) fn deliver(kind: Kind, content: &[u8], block: u64, each: &mut dyn FnMut(Body<'_>)) -> bool {
+pub(super) fn deliver(kind: RecordKind, content: &[u8], block: u64, each: &mut dyn FnMut(Body<'_>)) -> bool {
     match kind {
-        Kind::Control => {
+        RecordKind::Control => {
             if content.len() > MOST_CONTROL {
                 return false;
             }
             each(Body::Control(content));
         }
-        Kind::Packet => {
+        RecordKind::Packet => {
             let Ok((packet, payload)) = Packet::parse(content) else { return false };
             if u64::from(packet.payload) > block {
                 return false;
@@ -195,7 +195,7 @@ pub(super) fn deliver(kind: Kind, content: &[u8], block: u64, each: &mut dyn FnM
             let Ok(words) = <[u64]>::ref_from_bytes(payload) else { return false };
             each(Body::Packet(&packet, if words.is_empty() { Contents::None } else { Contents::Own(words) }));
         }
-        Kind::Zeroes => {
+        RecordKind::Zeroes => {
             let Ok(header) = content.try_into() else { return false };
             let Ok(packet) = Packet::parse_header(header) else { return false };
             if packet.payload == 0 || !packet.payload.is_multiple_of(8) || u64::from(packet.payload) > block {
@@ -203,23 +203,23 @@ pub(super) fn deliver(kind: Kind, content: &[u8], block: u64, each: &mut dyn FnM
             }
             each(Body::Packet(&packet, Contents::Zeroes(packet.payload as usize)));
         }
-        Kind::Lock => {
+        RecordKind::Lock => {
             let head = &content[..content.len().min(MOST_HEAD)];
             let Some((packet, head)) = parse_lock(head, content.len(), block) else { return false };
             let Ok(words) = <[u64]>::ref_from_bytes(&content[head..]) else { return false };
             each(Body::Lock(&packet, Contents::own(words)));
         }
-        Kind::OneSided => {
+        RecordKind::OneSided => {
             let head = &content[..content.len().min(MOST_HEAD)];
             let Some(read) = parse_one_sided(head, content.len()) else { return false };
             let Ok(words) = <[u64]>::ref_from_bytes(&content[read.head..]) else { return false };
             each(Body::OneSided(&read.packet, read.payload, Contents::own(words)));
         }
-        Kind::PacketSegment
-        | Kind::ControlSegment
-        | Kind::LockSegment
-        | Kind::OneSidedSegment
-        | Kind::Whereabouts => return false,
+        RecordKind::PacketSegment
+        | RecordKind::ControlSegment
+        | RecordKind::LockSegment
+        | RecordKind::OneSidedSegment
+        | RecordKind::Whereabouts => return false,
     }
     true
 }

@@ -12,7 +12,7 @@ use wire::Nanos;
 
 use super::burst::Datagram;
 use super::coalescing::Coalescing;
-use super::envelope::{Envelope, HEAD, Kind};
+use super::envelope::{Envelope, EnvelopeKind, HEAD};
 use super::key::Key;
 use super::tag::{DATA_KEY, DataKey, TAG};
 use super::whereabouts::Whereabouts;
@@ -76,7 +76,7 @@ impl Session {
     pub(super) fn seal<'a>(&self, me: PlaceId, counter: u64, datagram: &'a mut Datagram) -> &'a [u8] {
         let head = Envelope {
             version: WIRE_VERSION,
-            kind: Kind::Data,
+            kind: EnvelopeKind::Data,
             from: me,
             to: datagram.to,
             guarded: self.keys.is_some(),

@@ -20,7 +20,7 @@ use super::envelope;
 use super::hello::Hello;
 use super::key::Key;
 use super::receive::Inbox;
-use super::record::{self, Kind, SEGMENT_HEAD};
+use super::record::{self, RecordKind, SEGMENT_HEAD};
 use super::session::{Greeting, Peer, Session};
 use super::tag::{HelloKey, TAG};
 use super::waiting::Waiting;
@@ -166,7 +166,7 @@ impl UdpTransport {
         let mut out = Outgoing::new();
         let content = 1 + text.len();
         let bytes = out.burst.record(peer.place, record::size(content), self.most, false, true);
-        let bytes = record::frame(Kind::Whereabouts, content, bytes);
+        let bytes = record::frame(RecordKind::Whereabouts, content, bytes);
         bytes[0] = of.to_wire();
         bytes[1..].copy_from_slice(text.as_bytes());
         for datagram in out.burst.datagrams() {
@@ -255,7 +255,7 @@ impl UdpTransport {
     }
 
     /// Cuts a message that is longer than a datagram.
-    fn cut(&self, to: PlaceId, kind: Kind, message: &Message<'_>, out: &mut Outgoing) {
+    fn cut(&self, to: PlaceId, kind: RecordKind, message: &Message<'_>, out: &mut Outgoing) {
         let number = self.next_message.fetch_add(1, Relaxed);
         let total = message.bytes();
         // Whatever it is, it has waited for coalescing enough.
@@ -322,25 +322,25 @@ impl Transport for UdpTransport {
                 let mut header = [0; HEADER_BYTES];
                 packet.encode(&mut header);
                 match contents {
-                    Contents::Zeroes(1..) => (Kind::Zeroes, Message::Packet(header, Contents::None)),
-                    _ => (Kind::Packet, Message::Packet(header, contents)),
+                    Contents::Zeroes(1..) => (RecordKind::Zeroes, Message::Packet(header, Contents::None)),
+                    _ => (RecordKind::Packet, Message::Packet(header, contents)),
                 }
             }
             Body::Lock(packet, contents) => {
                 let bytes = contents.bytes();
                 assert_eq!(bytes, packet.payload as usize, "the region of {packet:?}");
                 assert!(bytes as u64 <= self.block, "{bytes} bytes are more than a payload: {packet:?}");
-                (Kind::Lock, Message::Headed(Head::of_lock(packet), contents))
+                (RecordKind::Lock, Message::Headed(Head::of_lock(packet), contents))
             }
             Body::OneSided(packet, payload, contents) => {
                 let bytes = contents.bytes();
                 assert_eq!(bytes, payload.next_multiple_of(8), "the payload of {packet:?}");
                 assert!(payload <= MOST_ONE_SIDED, "{payload} bytes: {packet:?}");
-                (Kind::OneSided, Message::Headed(Head::of_one_sided(packet, payload), contents))
+                (RecordKind::OneSided, Message::Headed(Head::of_one_sided(packet, payload), contents))
             }
             Body::Control(bytes) => {
                 assert!(bytes.len() <= MOST_CONTROL, "a control message of {} bytes", bytes.len());
-                (Kind::Control, Message::Control(bytes))
+                (RecordKind::Control, Message::Control(bytes))
             }
         };
         if self.peer(to).is_none() {

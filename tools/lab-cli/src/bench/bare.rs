@@ -78,7 +78,7 @@ impl Bare {
     }
 }
 
-struct Place<'a> {
+struct BarePlace<'a> {
     transport: &'a dyn Transport,
     started: Instant,
     oversubscription: Oversubscription,
@@ -93,7 +93,7 @@ pub(crate) fn place(
 ) -> Result<Never, Reason> {
     let transport = assignment.connect()?;
     let words = vec![0x5a5a_5a5a_5a5a_5a5a_u64; assignment.rack().block().len() / 8];
-    let mut bare = Place {
+    let mut bare = BarePlace {
         transport: &*transport,
         started: Instant::now(),
         oversubscription: Oversubscription::default(),
@@ -138,7 +138,7 @@ fn request(seq: u64) -> Packet {
     Packet::request(PacketKind::ReadMiss, tag, RequesterId { node: REQUESTER, slot: SlotId(0) }, Seq(seq))
 }
 
-impl Place<'_> {
+impl BarePlace<'_> {
     fn now(&self) -> Nanos {
         Nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }

@@ -52,7 +52,7 @@ struct Figure {
 }
 
 #[derive(Debug, Serialize)]
-struct Report {
+struct ContendReport {
     millis: u64,
     figures: Vec<Figure>,
 }
@@ -134,7 +134,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
             }
         }
     }
-    let report = Report { millis: args.millis, figures };
+    let report = ContendReport { millis: args.millis, figures };
     output::show(args.json, "bench contend", &report, || {
         let rows: Vec<Vec<String>> = report
             .figures

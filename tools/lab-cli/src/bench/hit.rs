@@ -51,7 +51,7 @@ struct Row {
 }
 
 #[derive(Debug, Serialize)]
-struct Report {
+struct HitReport {
     accesses_per_round: u64,
     rounds: u64,
     rows: Vec<Row>,
@@ -192,7 +192,7 @@ fn measure(args: &Args, footprint: Bytes) -> Result<Row, Fault> {
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
     let rows =
         args.footprints.iter().map(|footprint| measure(args, *footprint)).collect::<Result<Vec<_>, _>>()?;
-    let report = Report { accesses_per_round: args.accesses, rounds: args.rounds, rows };
+    let report = HitReport { accesses_per_round: args.accesses, rounds: args.rounds, rows };
     output::show(args.json, "bench hit", &report, || {
         let header = [
             "footprint",

@@ -37,7 +37,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Serialize)]
-struct Report {
+struct PingpongReport {
     transport: TransportKind,
     bytes: Bytes,
     rounds: u64,
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         }
     }
     drop(bare);
-    let report = Report {
+    let report = PingpongReport {
         transport: args.transport,
         bytes: args.bytes,
         rounds: args.rounds,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use cli::fault::Fault;
-use cli::ycsb::workload::{Kind, Workload};
+use cli::ycsb::workload::{OperationKind, Workload};
 
 /// Run the same YCSB mixes on Redis and memcached, if they are installed, and on racks of processes.
 #[derive(Clone, Debug, clap::Args)]
@@ -99,7 +99,7 @@ impl Args {
 
     /// The same mix, as racks run it.
     pub(super) fn on_rack(workload: &Workload) -> Workload {
-        let times = if workload.mix.share(Kind::Read) == 1.0 { READ_TIMES } else { 1 };
+        let times = if workload.mix.share(OperationKind::Read) == 1.0 { READ_TIMES } else { 1 };
         Workload { operations: workload.operations * times, ..workload.clone() }
     }
 }

@@ -17,7 +17,7 @@ use cli::ycsb::distribution::Chooser;
 use cli::ycsb::latency::{Latencies, Recorded};
 use cli::ycsb::phase::Span;
 use cli::ycsb::random::Random;
-use cli::ycsb::workload::{Kind, Workload};
+use cli::ycsb::workload::{OperationKind, Workload};
 
 /// A server that says nothing for so long is gone.
 const SILENT_FOR: Duration = Duration::from_secs(20);
@@ -109,7 +109,7 @@ impl Requests {
     }
 
     /// Writes the next request; none if that was all.
-    fn next(&mut self, protocol: Protocol, random: &mut Random, out: &mut Vec<u8>) -> Option<Kind> {
+    fn next(&mut self, protocol: Protocol, random: &mut Random, out: &mut Vec<u8>) -> Option<OperationKind> {
         self.left = self.left.checked_sub(1)?;
         let workload = &self.workload;
         if let Some(record) = &mut self.load {
@@ -117,14 +117,14 @@ impl Requests {
             *record += 1;
             random.printable(&mut self.record);
             protocol.set(&self.key, &self.record, out);
-            return Some(Kind::Insert);
+            return Some(OperationKind::Insert);
         }
         let kind = workload.mix.choose(random.unit());
         let record = self.chooser.next(random, workload.records - 1);
         workload.names.write(record, &mut self.key);
         match kind {
-            Kind::Read => protocol.get(&self.key, out),
-            Kind::Update | Kind::Insert | Kind::ReadModifyWrite => {
+            OperationKind::Read => protocol.get(&self.key, out),
+            OperationKind::Update | OperationKind::Insert | OperationKind::ReadModifyWrite => {
                 random.printable(&mut self.field);
                 let field = random.below(workload.fields as u64);
                 let at = usize::try_from(field).expect("a number of fields") * workload.field_len;
@@ -142,7 +142,7 @@ struct Connection {
     /// Answers that are not taken yet.
     heard: Vec<u8>,
     /// What is in flight, oldest first, and since when.
-    waiting: VecDeque<(Kind, Moment)>,
+    waiting: VecDeque<(OperationKind, Moment)>,
 }
 
 impl Connection {

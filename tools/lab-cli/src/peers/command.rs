@@ -3,7 +3,7 @@
 use super::args::Args;
 use super::client::{Event, Order, Task};
 use super::protocol::Protocol;
-use super::report::{Outcome, Report};
+use super::report::{Outcome, PeersReport};
 use super::server::{Server, program_of};
 use super::{locks, targets, words};
 use cli::fault::Fault;
@@ -18,7 +18,7 @@ use cli::ycsb::latency::Latencies;
 use cli::ycsb::measure::{Setting, part_start};
 use cli::ycsb::phase::Span;
 use cli::ycsb::rack::memory_for;
-use cli::ycsb::workload::{Kind, Workload};
+use cli::ycsb::workload::{OperationKind, Workload};
 use cli::ycsb::{Directory, networked};
 
 /// Loads send ahead: they are not measured.
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let workloads = args.workloads()?;
     output::prepare_directory("--out", &args.out)?;
     let interrupt = Interrupt::listen()?;
-    let mut report = Report::new(args);
+    let mut report = PeersReport::new(args);
     let mut peers = Vec::new();
     for protocol in [Protocol::Redis, Protocol::Memcached] {
         match Server::find(protocol) {
@@ -195,7 +195,7 @@ fn spec(args: &Args, workload: &Workload) -> RackSpec {
         switch_entries: config.switch_entries,
         directory: Directory::Auto,
         queue: true,
-        peek: workload.mix.share(Kind::Read) < 2.0 / 3.0,
+        peek: workload.mix.share(OperationKind::Read) < 2.0 / 3.0,
         lock_copies: RackSpec::LOCK_COPIES,
         lock_region: RackSpec::LOCK_REGION,
         steering: None,

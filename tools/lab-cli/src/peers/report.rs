@@ -17,7 +17,7 @@ use cli::output;
 use cli::processes::place::Travelled;
 use cli::say;
 use cli::ycsb::latency::Latencies;
-use cli::ycsb::workload::{Kind, Workload};
+use cli::ycsb::workload::{OperationKind, Workload};
 
 /// What one system did with one mix.
 #[derive(Clone, Debug, Serialize)]
@@ -51,7 +51,7 @@ impl Outcome {
     pub(super) fn new(workload: &Workload, took: Duration, latencies: &Latencies) -> Self {
         let operations = latencies.count();
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let of = |(kind, p): (Kind, cli::ycsb::latency::Percentiles)| KindOutcome {
+        let of = |(kind, p): (OperationKind, cli::ycsb::latency::Percentiles)| KindOutcome {
             op: kind.name(),
             p50_ns: nanos(p.p50),
             p99_ns: nanos(p.p99),
@@ -95,7 +95,7 @@ struct Verdict {
 
 /// The document of `--json` and of `peers.json`.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct PeersReport {
     command: &'static str,
     version: &'static str,
     client_processes: u16,
@@ -109,7 +109,7 @@ pub(super) struct Report {
     targets: Vec<Verdict>,
 }
 
-impl Report {
+impl PeersReport {
     pub(super) fn new(args: &Args) -> Self {
         Self {
             command: "lab peers",

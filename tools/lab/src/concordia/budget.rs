@@ -2,7 +2,7 @@
 
 use crate::figure::claim::Claim;
 use crate::figure::point::{Load, Micro, Point, Store, Subject};
-use crate::figure::{Figure, Report, Results, Table};
+use crate::figure::{Figure, FigureReport, Results, Table};
 
 /// The budget.
 pub(super) struct Spent;
@@ -45,7 +45,7 @@ impl Figure for Spent {
         [LOAD, STORE].into_iter().flat_map(|load| SUBJECTS.map(|subject| Point::new(subject, load))).collect()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let table = |load, title: &str| {
             let it = |subject| results.at(subject, load);
             let row =
@@ -59,7 +59,7 @@ impl Figure for Spent {
         };
         let over =
             |load, subject| results.at(subject, load).mops() / results.at(Subject::Concordia, load).mops();
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![

@@ -6,7 +6,7 @@ use super::compare::Axis;
 use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::point::{Conflict, Load, Point, Subject};
-use crate::figure::{Figure, Report, Results, Table};
+use crate::figure::{Figure, FigureReport, Results, Table};
 
 /// The experiment.
 pub(super) struct OneBlock;
@@ -69,7 +69,7 @@ impl Figure for OneBlock {
         [HALF.points(&SUBJECTS), WRITING.points(&SUBJECTS)].concat()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let chart = |axis: Axis, part, what| {
             let title = format!("All threads on one word, {what}");
             let empty = Chart::new(&format!("{}{part}", self.name()), &title, "nodes", "Mops");
@@ -81,7 +81,7 @@ impl Figure for OneBlock {
             let what = format!("8 nodes, {what}: rackmem over Concordia");
             Claim::target(&what, 1.3, ours(axis).unwrap_or(0.0))
         };
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![

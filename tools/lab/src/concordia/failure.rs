@@ -3,7 +3,7 @@
 use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::point::{Load, Micro, Point, Subject};
-use crate::figure::{Figure, Report, Results};
+use crate::figure::{Figure, FigureReport, Results};
 
 /// Figure 13.
 pub(super) struct SwitchFailure;
@@ -32,7 +32,7 @@ impl Figure for SwitchFailure {
         vec![Point::new(Subject::Concordia, LOAD)]
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let it = results.at(Subject::Concordia, LOAD);
         let moment = |name| it.moment(name).unwrap_or(f64::NAN);
         let between = |from: f64, to: f64| {
@@ -48,7 +48,7 @@ impl Figure for SwitchFailure {
         chart.marks = it.moments.iter().map(|(name, at)| (at * 1e3, name.clone())).collect();
         const SMALLER: &str = "Not known. Here reports cross an idle network, many blocks to a packet, \
             and the control plane takes no time.";
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![

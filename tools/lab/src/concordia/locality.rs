@@ -4,7 +4,7 @@ use super::compare::{ALL, Axis, never_behind};
 use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::point::{Load, Micro, Point, Subject};
-use crate::figure::{Figure, Report, Results};
+use crate::figure::{Figure, FigureReport, Results};
 
 /// Figure 12.
 pub(super) struct Locality;
@@ -28,14 +28,14 @@ impl Figure for Locality {
         LOCALITY.points(&ALL)
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let mops = |subject, locality| results.at(subject, at(locality)).mops();
         let gains = |subject| mops(subject, 80) / mops(subject, 0);
         let all = |subject| {
             LOCALITY.line(results, subject, |it| it.mops()).map(|(_, mops)| mops).collect::<Vec<_>>()
         };
         let chart = Chart::new(self.name(), "Throughput against locality", "locality (%)", "Mops");
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![

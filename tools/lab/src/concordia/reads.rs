@@ -4,7 +4,7 @@ use super::compare::{ALL, Axis, CONFLICT_MISSES, extremes, from_to, never_behind
 use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::point::{Load, Micro, Point, Subject};
-use crate::figure::{Figure, Report, Results};
+use crate::figure::{Figure, FigureReport, Results};
 
 /// Figure 11.
 pub(super) struct Reads;
@@ -37,7 +37,7 @@ impl Figure for Reads {
         [LIGHT.points(&ALL), HEAVY.points(&ALL)].concat()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let mops = |subject, load| results.at(subject, load).mops();
         let mut claims = Vec::new();
         for (axis, sharing, base, gam) in
@@ -104,7 +104,7 @@ impl Figure for Reads {
                     FEW.iter().copied().map(f64::from),
                 )
         };
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![

@@ -5,7 +5,7 @@ use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::measured::Measured;
 use crate::figure::point::{Load, Micro, Point, Subject};
-use crate::figure::{Figure, Report, Results};
+use crate::figure::{Figure, FigureReport, Results};
 
 fn at(sharing: u8) -> Load {
     Load::Micro(Micro::sharing(sharing))
@@ -29,7 +29,7 @@ impl Figure for Cost {
         LITTLE.points(&[Subject::Gam])
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let gam = |sharing| results.at(Subject::Gam, at(sharing));
         let packets = |it: &Measured| it.per_operation(it.packets);
         let of_each: Vec<f64> = LITTLE.values.iter().map(|value| packets(gam(*value))).collect();
@@ -48,7 +48,7 @@ impl Figure for Cost {
                  to one packet in the whole run.",
             ),
         ];
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes,
@@ -96,7 +96,7 @@ impl Figure for Sharing {
         SHARING.points(&SUBJECTS)
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let mops = |subject, sharing| results.at(subject, at(sharing)).mops();
         let falls = |subject| mops(subject, 0) / mops(subject, 100);
         let shared = &SHARING.values[1..];
@@ -151,7 +151,7 @@ impl Figure for Sharing {
             ),
         );
         let chart = Chart::new(self.name(), "Throughput against sharing", "sharing ratio (%)", "Mops");
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: Vec::new(),
@@ -185,7 +185,7 @@ impl Figure for HomePackets {
         SHARING.points(&[Subject::Concordia, Subject::HomeOnly])
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let packets = |it: &Measured| it.per_operation(it.home_packets);
         let of = |subject| -> Vec<f64> {
             SHARING.line(results, subject, packets).map(|(_, packets)| packets).collect()
@@ -202,7 +202,7 @@ impl Figure for HomePackets {
         for subject in [Subject::Concordia, Subject::HomeOnly] {
             chart = chart.line(subject.name(), SHARING.line(results, subject, packets));
         }
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: Vec::new(),

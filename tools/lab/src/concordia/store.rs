@@ -4,7 +4,7 @@ use super::compare::{Axis, GRAPPA_FASTER, STORES, from_to, never_behind};
 use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::point::{Load, Point, Store, Subject};
-use crate::figure::{Figure, Report, Results, Table};
+use crate::figure::{Figure, FigureReport, Results, Table};
 
 /// Figure 14.
 pub(super) struct KeyValue;
@@ -51,7 +51,7 @@ impl Figure for KeyValue {
         [READING.points(&SUBJECTS), WRITING.points(&SUBJECTS)].concat()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let mut claims = Vec::new();
         for (axis, gets, grappa, gam) in
             [(READING, "95 % GET", (3.9, 5.0), (1.2, 2.5)), (WRITING, "50 % GET", (2.3, 2.6), (1.2, 4.2))]
@@ -93,7 +93,7 @@ impl Figure for KeyValue {
                     MANY.iter().copied().map(f64::from),
                 )
         };
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![

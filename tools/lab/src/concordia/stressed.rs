@@ -8,7 +8,7 @@ use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::measured::Measured;
 use crate::figure::point::{HotSet, Load, Micro, Point, Stressed, Subject};
-use crate::figure::{Figure, Report, Results};
+use crate::figure::{Figure, FigureReport, Results};
 
 const fn stressed(load: Micro, fewer: u8) -> Load {
     Load::Stressed(Stressed { load, cold: false, fewer, hot: HotSet::None })
@@ -137,7 +137,7 @@ impl Figure for Directory {
             .collect()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let chart = |it: &Experiment| {
             let mut chart = Chart::new(&format!("{}-{}", self.name(), it.part), it.title, it.x, it.y)
                 .line("all entries", it.full.line(results, Subject::Concordia, it.number));
@@ -186,7 +186,7 @@ impl Figure for Directory {
                 over_home(&MOVING, 32),
             ),
         ];
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![
@@ -227,7 +227,7 @@ impl Figure for Cold {
         [WARM.points(&STARTED), COLD.points(&STARTED)].concat()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let chart =
             Chart::new(self.name(), "Filled before the run, and by running", "sharing ratio (%)", "Mops");
         let chart = STARTED.iter().fold(chart, |chart, subject| {
@@ -250,7 +250,7 @@ impl Figure for Cold {
             .collect();
         let what = "60 % sharing: entries in the switch at the end, by running over filled (the same)";
         claims.push(Claim::ratio(what, 1.0, entries(&COLD) / entries(&WARM).max(1.0)).of_ours());
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![

@@ -13,7 +13,7 @@ const EQUAL: f64 = 0.1;
 /// What kind of number it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ClaimKind {
     /// A ratio between two runs: to be met in direction, and in size.
     Ratio,
     /// Only which side is ahead: the paper gives no size.
@@ -50,7 +50,7 @@ pub struct Claim {
     /// What is said.
     pub what: String,
     /// What kind of number.
-    pub kind: Kind,
+    pub kind: ClaimKind,
     /// The paper's: from this.
     pub least: f64,
     /// To this; without it, upwards.
@@ -70,22 +70,22 @@ pub struct Claim {
 impl Claim {
     /// A ratio that the paper gives as one number.
     pub fn ratio(what: &str, paper: f64, ours: f64) -> Self {
-        Self::of(what, Kind::Ratio, (paper, Some(paper)), ours, "x")
+        Self::of(what, ClaimKind::Ratio, (paper, Some(paper)), ours, "x")
     }
 
     /// A ratio that the paper gives as a range.
     pub fn range(what: &str, (least, most): (f64, f64), ours: f64) -> Self {
-        Self::of(what, Kind::Ratio, (least, Some(most)), ours, "x")
+        Self::of(what, ClaimKind::Ratio, (least, Some(most)), ours, "x")
     }
 
     /// The first of two is ahead: `ours` is its ratio to the second.
     pub fn ahead(what: &str, ours: f64) -> Self {
-        Self::of(what, Kind::Order, (1.0, None), ours, "x")
+        Self::of(what, ClaimKind::Order, (1.0, None), ours, "x")
     }
 
     /// The first of two is at least so many times the second.
     pub fn at_least(what: &str, least: f64, ours: f64) -> Self {
-        Self::of(what, Kind::Order, (least, None), ours, "x")
+        Self::of(what, ClaimKind::Order, (least, None), ours, "x")
     }
 
     /// A target of our own: the first of two is at least so many times the second.
@@ -107,15 +107,15 @@ impl Claim {
 
     /// A quantity.
     pub fn quantity(what: &str, paper: f64, ours: f64, unit: &str) -> Self {
-        Self::of(what, Kind::Quantity, (paper, Some(paper)), ours, unit)
+        Self::of(what, ClaimKind::Quantity, (paper, Some(paper)), ours, unit)
     }
 
     /// A quantity of which the paper says only that it is over a number.
     pub fn over(what: &str, least: f64, ours: f64, unit: &str) -> Self {
-        Self::of(what, Kind::Order, (least, None), ours, unit)
+        Self::of(what, ClaimKind::Order, (least, None), ours, unit)
     }
 
-    fn of(what: &str, kind: Kind, (least, most): (f64, Option<f64>), ours: f64, unit: &str) -> Self {
+    fn of(what: &str, kind: ClaimKind, (least, most): (f64, Option<f64>), ours: f64, unit: &str) -> Self {
         Self {
             what: what.to_owned(),
             kind,
@@ -168,19 +168,19 @@ impl Claim {
     pub fn direction(&self) -> Option<bool> {
         let above = |value: f64| value > 1.0;
         match self.kind {
-            Kind::Quantity => None,
-            Kind::Order => Some(self.ours > self.least),
+            ClaimKind::Quantity => None,
+            ClaimKind::Order => Some(self.ours > self.least),
             // "As much as": there is no direction to be right about.
-            Kind::Ratio if self.least == 1.0 => None,
-            Kind::Ratio => Some(above(self.ours) == above(self.least)),
+            ClaimKind::Ratio if self.least == 1.0 => None,
+            ClaimKind::Ratio => Some(above(self.ours) == above(self.least)),
         }
     }
 
     /// Whether ours is within a quarter of the paper's, or a tenth of what it calls equal. An order has no size.
     pub fn size(&self) -> Option<bool> {
-        let is_equality = self.kind == Kind::Ratio && self.least == 1.0 && self.most == Some(1.0);
+        let is_equality = self.kind == ClaimKind::Ratio && self.least == 1.0 && self.most == Some(1.0);
         let tolerance = if is_equality { EQUAL } else { TOLERANCE };
-        (self.kind != Kind::Order).then(|| (self.to_paper() - 1.0).abs() <= tolerance)
+        (self.kind != ClaimKind::Order).then(|| (self.to_paper() - 1.0).abs() <= tolerance)
     }
 
     /// Right in direction, and in size, whatever that shows.

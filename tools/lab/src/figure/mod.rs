@@ -40,12 +40,12 @@ pub trait Figure: Sync {
     fn points(&self) -> Vec<Point>;
 
     /// What follows from that.
-    fn report(&self, results: &Results) -> Report;
+    fn report(&self, results: &Results) -> FigureReport;
 }
 
 /// What became of a figure.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Report {
+pub struct FigureReport {
     /// The figure's name.
     pub figure: String,
     /// What it is about.

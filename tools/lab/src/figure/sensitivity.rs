@@ -9,7 +9,7 @@ use super::input::{Input, Inputs};
 use super::measured::Measured;
 use super::point::Point;
 use super::run::{Interrupted, measure_all};
-use super::{Figure, Report, Results, points_of};
+use super::{Figure, FigureReport, Results, points_of};
 use crate::sizes::Sizes;
 
 /// What moving the inputs of a paper's figures changes.
@@ -72,7 +72,7 @@ pub fn sensitivity(
         measure_all(points, threads, seed, |point, seed| measure(point, inputs, seed))
     };
     let base = run(&points, &Inputs::declared())?;
-    let before: Vec<Report> = figures.iter().map(|figure| figure.report(&base)).collect();
+    let before: Vec<FigureReport> = figures.iter().map(|figure| figure.report(&base)).collect();
     let mut moved = Vec::new();
     for (number, input) in inputs.iter().enumerate() {
         let Some(scale) = input.scale else { continue };
@@ -99,7 +99,7 @@ pub fn sensitivity(
 }
 
 /// The claims whose verdict is another one now.
-fn changed(before: &Report, after: &Report, input: &str, up: bool) -> Vec<Moved> {
+fn changed(before: &FigureReport, after: &FigureReport, input: &str, up: bool) -> Vec<Moved> {
     let pairs = before.claims.iter().zip(&after.claims);
     pairs
         .filter(|(old, new)| old.verdict() != new.verdict())
@@ -139,9 +139,9 @@ mod tests {
             POINTS.to_vec()
         }
 
-        fn report(&self, results: &Results) -> Report {
+        fn report(&self, results: &Results) -> FigureReport {
             let [gam, grappa] = POINTS.map(|point| results.at(point.subject, point.load).mops());
-            Report {
+            FigureReport {
                 figure: self.name().to_owned(),
                 title: self.title().to_owned(),
                 notes: Vec::new(),

@@ -17,7 +17,7 @@ const NONE: LineId = 0;
 
 /// What a line is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum State {
+pub(super) enum LineState {
     /// Nothing.
     Free,
     /// A readable copy.
@@ -34,7 +34,7 @@ pub(super) enum State {
     Overtaken,
 }
 
-impl State {
+impl LineState {
     /// That of a copy with this right.
     pub(super) const fn of(access: Access) -> Self {
         match access {
@@ -47,7 +47,7 @@ impl State {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     pub(super) tag: BlockTag,
-    pub(super) state: State,
+    pub(super) state: LineState,
     /// Threads that waited for the block, and have not accessed it yet.
     pub(super) pins: u16,
     newer: LineId,
@@ -73,7 +73,7 @@ pub(super) struct Cache {
 impl Cache {
     pub(super) fn new(nodes: usize, block: BlockSize, contents: Contents, bytes: u64) -> Self {
         let nothing =
-            Line { tag: BlockTag::from_bits(0), state: State::Free, pins: 0, newer: NONE, older: NONE };
+            Line { tag: BlockTag::from_bits(0), state: LineState::Free, pins: 0, newer: NONE, older: NONE };
         Self {
             block,
             lines: vec![nothing],
@@ -117,12 +117,12 @@ impl Cache {
 
     /// All lines in use.
     pub(super) fn all(&self) -> impl Iterator<Item = (LineId, &Line)> {
-        (0..).zip(&self.lines).filter(|(_, line)| line.state != State::Free)
+        (0..).zip(&self.lines).filter(|(_, line)| line.state != LineState::Free)
     }
 
     /// Takes a line for a block. The cache may grow beyond its capacity by what is in flight: see [`Cache::victim`].
-    pub(super) fn insert(&mut self, tag: BlockTag, state: State) -> LineId {
-        let line = Line { tag, state: State::Free, pins: 0, newer: NONE, older: NONE };
+    pub(super) fn insert(&mut self, tag: BlockTag, state: LineState) -> LineId {
+        let line = Line { tag, state: LineState::Free, pins: 0, newer: NONE, older: NONE };
         let id = match self.free.pop() {
             Some(id) => {
                 self.lines[id as usize] = line;
@@ -140,7 +140,7 @@ impl Cache {
 
     /// Before a run: lines for these blocks, each used later than those before it. The first line's number; the others
     /// follow. No block is found before [`Cache::enter`].
-    pub(super) fn fill(&mut self, blocks: impl ExactSizeIterator<Item = (BlockTag, State)>) -> LineId {
+    pub(super) fn fill(&mut self, blocks: impl ExactSizeIterator<Item = (BlockTag, LineState)>) -> LineId {
         assert!(self.lines.len() == 1 && blocks.len() <= self.capacity, "an empty cache, with room");
         let last = LineId::try_from(blocks.len()).expect("fewer than 2^32 lines");
         let line = |(id, (tag, state)): (LineId, _)| {
@@ -162,7 +162,7 @@ impl Cache {
     /// Gives a line back.
     pub(super) fn remove(&mut self, id: LineId) {
         assert_eq!(self.line(id).pins, 0, "a thread has yet to access {:?}", self.line(id));
-        self.set(id, State::Free);
+        self.set(id, LineState::Free);
         let tag = self.line(id).tag;
         *self.place(tag) = NONE;
         self.blocks.take(id as usize);
@@ -170,11 +170,11 @@ impl Cache {
     }
 
     /// Changes what a line is. One that may be evicted becomes the most recently used one.
-    pub(super) fn set(&mut self, id: LineId, state: State) {
+    pub(super) fn set(&mut self, id: LineId, state: LineState) {
         self.unlink(id);
         let line = &mut self.lines[id as usize];
-        self.leaving -= usize::from(line.state == State::Leaving);
-        self.leaving += usize::from(state == State::Leaving);
+        self.leaving -= usize::from(line.state == LineState::Leaving);
+        self.leaving += usize::from(state == LineState::Leaving);
         line.state = state;
         self.link(id);
     }
@@ -209,7 +209,7 @@ impl Cache {
 
     /// Whether a line may be evicted, so that it stands in the list.
     fn evictable(line: &Line) -> bool {
-        matches!(line.state, State::Shared | State::Dirty) && line.pins == 0
+        matches!(line.state, LineState::Shared | LineState::Dirty) && line.pins == 0
     }
 
     fn link(&mut self, id: LineId) {

@@ -9,7 +9,7 @@ use node::Access;
 use sim::system::{Call, Processor, ThreadId};
 use wire::{BlockTag, NodeId};
 
-use super::cache::{LineId, State};
+use super::cache::{LineId, LineState};
 use super::directory::{Request, Requester};
 use super::message::{Body, Message};
 use super::operations::Served;
@@ -50,19 +50,24 @@ impl<R: Rules> Gam<R> {
         let line = cache.find(tag);
         let has_copy = match line.map(|line| (line, cache.line(line).state)) {
             None => {
-                cache.insert(tag, State::Fetching(access));
+                cache.insert(tag, LineState::Fetching(access));
                 false
             }
-            Some((line, State::Shared)) if access == Access::Modified => {
-                cache.set(line, State::Upgrading);
+            Some((line, LineState::Shared)) if access == Access::Modified => {
+                cache.set(line, LineState::Upgrading);
                 true
             }
             // It came while the work request was in flight.
-            Some((line, State::Shared | State::Dirty)) => return self.hand_out(call, node, line, &[thread]),
-            Some((_, State::Fetching(_) | State::Upgrading | State::Leaving | State::Overtaken)) => {
+            Some((line, LineState::Shared | LineState::Dirty)) => {
+                return self.hand_out(call, node, line, &[thread]);
+            }
+            Some((
+                _,
+                LineState::Fetching(_) | LineState::Upgrading | LineState::Leaving | LineState::Overtaken,
+            )) => {
                 return self.wait(node, tag, thread);
             }
-            Some((_, State::Free)) => unreachable!("a free line holds no block"),
+            Some((_, LineState::Free)) => unreachable!("a free line holds no block"),
         };
         self.wait(node, tag, thread);
         call.charge(self.config.costs.miss());
@@ -80,9 +85,9 @@ impl<R: Rules> Gam<R> {
             call.charge(self.config.costs.eviction());
             let cache = &mut self.machine(node).cache;
             let (tag, state) = (cache.line(line).tag, cache.line(line).state);
-            let body = if state == State::Dirty {
+            let body = if state == LineState::Dirty {
                 // The contents stay until the home has them: it may ask for them meanwhile.
-                cache.set(line, State::Leaving);
+                cache.set(line, LineState::Leaving);
                 let value = cache.blocks.copy(line as usize);
                 self.counters.evicted_dirty += 1;
                 Body::WriteBack { data: self.payloads.wrap(value) }
@@ -127,12 +132,14 @@ impl<R: Rules> Gam<R> {
         let line = machine.cache.find(tag).expect("what is waited for has a line");
         let state = machine.cache.line(line).state;
         assert!(
-            matches!(state, State::Fetching(_) | State::Upgrading),
+            matches!(state, LineState::Fetching(_) | LineState::Upgrading),
             "{node} did not ask for {tag:?}: {state:?}"
         );
         match value {
             Some(value) => machine.cache.blocks.put(line as usize, value),
-            None => assert_eq!(state, State::Upgrading, "a grant without data is for a copy that is there"),
+            None => {
+                assert_eq!(state, LineState::Upgrading, "a grant without data is for a copy that is there")
+            }
         }
         let busy = machine.busy.get_mut(&tag).expect("what is waited for has waiters");
         // Grants of the home and its invalidations come in the order in which it sent them: that one was about an
@@ -145,9 +152,9 @@ impl<R: Rules> Gam<R> {
         machine.cache.set(
             line,
             match (overtaken, access) {
-                (Some(_), _) => State::Overtaken,
-                (None, Access::Shared) => State::Shared,
-                (None, Access::Modified) => State::Dirty,
+                (Some(_), _) => LineState::Overtaken,
+                (None, Access::Shared) => LineState::Shared,
+                (None, Access::Modified) => LineState::Dirty,
             },
         );
         self.hand_out(call, node, line, &waiters);
@@ -161,7 +168,7 @@ impl<R: Rules> Gam<R> {
         if !machine.cache.unpin(line) {
             return;
         }
-        if state == State::Overtaken {
+        if state == LineState::Overtaken {
             machine.cache.remove(line);
             return self.let_retry(call, node, tag);
         }
@@ -201,17 +208,17 @@ impl<R: Rules> Gam<R> {
         let cache = &mut self.machine(node).cache;
         let line = cache.find(tag).expect("the owner has the block until the home has it");
         let leaving = match cache.line(line).state {
-            State::Dirty if cache.line(line).pins == 0 => false,
-            State::Leaving => true,
+            LineState::Dirty if cache.line(line).pins == 0 => false,
+            LineState::Leaving => true,
             // It is on its way here, from the owner before.
-            State::Dirty | State::Fetching(Access::Modified) => {
+            LineState::Dirty | LineState::Fetching(Access::Modified) => {
                 return self.defer(node, tag, Deferred::Fetch { access, requester });
             }
             other => panic!("{node} does not own {tag:?}: {other:?}"),
         };
         let value = cache.blocks.copy(line as usize);
         if !leaving && access == Access::Shared {
-            cache.set(line, State::Shared);
+            cache.set(line, LineState::Shared);
         } else if !leaving {
             cache.remove(line);
         }
@@ -234,20 +241,20 @@ impl<R: Rules> Gam<R> {
         if let Some(line) = machine.cache.find(tag) {
             let pinned = machine.cache.line(line).pins > 0;
             match machine.cache.line(line).state {
-                State::Shared | State::Upgrading if pinned => {
+                LineState::Shared | LineState::Upgrading if pinned => {
                     return self.defer(node, tag, Deferred::Invalidate);
                 }
-                State::Shared => machine.cache.remove(line),
-                State::Upgrading => machine.cache.set(line, State::Fetching(Access::Modified)),
+                LineState::Shared => machine.cache.remove(line),
+                LineState::Upgrading => machine.cache.set(line, LineState::Fetching(Access::Modified)),
                 // Either this is about an older copy, or it has overtaken the block, which comes from its former owner.
                 // To wait for it could be to wait for ever. So it is not kept when it comes; who waits for it
                 // already may read it, for its access began before the write that this makes room for ends.
-                State::Fetching(Access::Shared) => {
+                LineState::Fetching(Access::Shared) => {
                     let busy = machine.busy.get_mut(&tag).expect("what is waited for has waiters");
                     let waiters = busy.waiters.len();
                     busy.overtaken.get_or_insert(waiters);
                 }
-                State::Fetching(Access::Modified) | State::Overtaken => {}
+                LineState::Fetching(Access::Modified) | LineState::Overtaken => {}
                 other => panic!("an owner is not asked to invalidate {tag:?}: {other:?}"),
             }
         }
@@ -257,7 +264,7 @@ impl<R: Rules> Gam<R> {
     pub(super) fn on_write_back_ack(&mut self, call: &mut Call<'_, Message>, node: NodeId, tag: BlockTag) {
         let cache = &mut self.machine(node).cache;
         let line = cache.find(tag).expect("what is written back has a line");
-        assert_eq!(cache.line(line).state, State::Leaving);
+        assert_eq!(cache.line(line).state, LineState::Leaving);
         cache.remove(line);
         self.let_retry(call, node, tag);
     }

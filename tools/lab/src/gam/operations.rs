@@ -7,7 +7,7 @@ use node::{Access, Window};
 use sim::system::{Call, Operation, Outcome, Processor, Progress, ThreadId};
 use wire::{BlockTag, GlobalAddr, Nanos, NodeId, Refusal};
 
-use super::cache::{LineId, State};
+use super::cache::{LineId, LineState};
 use super::config::HandOver;
 use super::message::{Body, Message};
 use super::{Gam, Rules};
@@ -89,8 +89,10 @@ impl<R: Rules> Gam<R> {
             }
             Some(Served::Line(line)) => {
                 let enough = match self.machine(node).cache.line(line).state {
-                    State::Dirty => true,
-                    State::Shared | State::Upgrading | State::Overtaken => access == Access::Shared,
+                    LineState::Dirty => true,
+                    LineState::Shared | LineState::Upgrading | LineState::Overtaken => {
+                        access == Access::Shared
+                    }
                     other => unreachable!("a pinned line stays: {other:?}"),
                 };
                 if enough {
@@ -114,7 +116,7 @@ impl<R: Rules> Gam<R> {
         } else if let Some(line) = self.machine(node).cache.find(tag) {
             let cache = &mut self.machine(node).cache;
             let state = cache.line(line).state;
-            if state == State::Dirty || state == State::Shared && access == Access::Shared {
+            if state == LineState::Dirty || state == LineState::Shared && access == Access::Shared {
                 cache.used(line);
                 self.touch_line(node, line, (at, len, access), with);
                 self.counters.hits += 1;

@@ -5,7 +5,7 @@
 use node::Access;
 use wire::{BlockTag, GlobalAddr, GlobalStatus, NodeId};
 
-use super::cache::{LineId, State};
+use super::cache::{LineId, LineState};
 use super::directory::Entry;
 use super::{Gam, Rules};
 
@@ -28,7 +28,7 @@ impl<R: Rules> Gam<R> {
         let room = self.machine(node).cache.capacity();
         let kept = &remote[remote.len().saturating_sub(room)..];
         let block = self.config.block;
-        let lines = kept.iter().map(|(addr, access)| (block.tag(*addr), State::of(*access)));
+        let lines = kept.iter().map(|(addr, access)| (block.tag(*addr), LineState::of(*access)));
         let first = self.machine(node).cache.fill(lines);
         for (addr, access, at) in by_place(kept, self.config.nodes) {
             self.preload_copy(node, block.tag(addr), access, first + at);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use wire::{BlockTag, GlobalStatus, NodeId};
 
-use super::cache::State;
+use super::cache::LineState;
 use super::{Gam, Rules};
 
 /// One node's copy of a block.
@@ -21,11 +21,11 @@ impl<R: Rules> Gam<R> {
             self.latest.keys().map(|tag| (*tag, Vec::new())).collect();
         for (node, machine) in (0..).map(NodeId).zip(&self.machines) {
             for (line, it) in machine.cache.all() {
-                if matches!(it.state, State::Shared | State::Upgrading | State::Dirty) {
+                if matches!(it.state, LineState::Shared | LineState::Upgrading | LineState::Dirty) {
                     let stamp = machine.cache.blocks.stamp(line as usize);
                     blocks.entry(it.tag).or_default().push(Copy {
                         node,
-                        dirty: it.state == State::Dirty,
+                        dirty: it.state == LineState::Dirty,
                         stamp,
                     });
                 }
@@ -99,7 +99,7 @@ impl<R: Rules> Gam<R> {
             return machine.directory.is_current(block).then(|| machine.memory.stamp(block));
         }
         let line = machine.cache.find(tag)?;
-        let readable = matches!(machine.cache.line(line).state, State::Shared | State::Dirty);
+        let readable = matches!(machine.cache.line(line).state, LineState::Shared | LineState::Dirty);
         readable.then(|| machine.cache.blocks.stamp(line as usize))
     }
 }

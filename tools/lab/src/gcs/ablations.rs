@@ -3,7 +3,7 @@
 use super::axis::Axis;
 use crate::figure::claim::Claim;
 use crate::figure::point::{Contend, Load, Point, Subject};
-use crate::figure::{Figure, Report, Results, Table};
+use crate::figure::{Figure, FigureReport, Results, Table};
 
 const SUBJECTS: [Subject; 3] = [Subject::Gcs, Subject::WithoutLocality, Subject::DataApart];
 
@@ -56,7 +56,7 @@ fn report(
     (readers, writers): (&Axis, &Axis),
     (x, stated): (&str, StatedRatio),
     claims: Vec<Claim>,
-) -> Report {
+) -> FigureReport {
     let [a, b] = [format!("{}-readers", figure.name()), format!("{}-writers", figure.name())];
     let [reading, reading_latency] = readers.charts(results, (&a, "Readers", x), 1.0, &SUBJECTS);
     let [writing, writing_latency] = writers.charts(results, (&b, "Writers", x), 1.0, &SUBJECTS);
@@ -72,7 +72,7 @@ fn report(
         columns: columns.clone(),
         rows: SUBJECTS.iter().flat_map(|subject| axis.spread(results, *subject)).collect(),
     };
-    Report {
+    FigureReport {
         figure: figure.name().to_owned(),
         title: figure.title().to_owned(),
         notes: vec![NOTES.to_owned()],
@@ -100,7 +100,7 @@ impl Figure for Blades {
         [READERS.points(&SUBJECTS), WRITERS.points(&SUBJECTS)].concat()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let reading = |subject, blades| READERS.mops(results, subject, blades);
         let writing = |subject, blades| WRITERS.mops(results, subject, blades);
         let slower =
@@ -176,7 +176,7 @@ impl Figure for Threads {
         [MANY_READERS.points(&SUBJECTS), MANY_WRITERS.points(&SUBJECTS)].concat()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let combined = MANY_WRITERS.ratios(results, (Subject::Gcs, Subject::DataApart), THREADS);
         let (least, most) = extremes(&combined);
         let more = |axis: &Axis| axis.mops(results, Subject::Gcs, 10) / axis.mops(results, Subject::Gcs, 1);

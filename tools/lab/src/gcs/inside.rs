@@ -3,7 +3,7 @@
 use super::axis::Axis;
 use crate::figure::claim::Claim;
 use crate::figure::point::{Contend, Load, Point, Subject};
-use crate::figure::{Figure, Report, Results, Table};
+use crate::figure::{Figure, FigureReport, Results, Table};
 
 const SUBJECTS: [Subject; 1] = [Subject::Gcs];
 const EIGHT_BY_TEN: Contend =
@@ -44,7 +44,7 @@ fn report(
     (readers, writers): (&Axis, &Axis),
     (x, scale): (&str, f64),
     (notes, claims): (&str, Vec<Claim>),
-) -> Report {
+) -> FigureReport {
     let [a, b] = [format!("{}-readers", figure.name()), format!("{}-writers", figure.name())];
     let [reading, reading_latency] = readers.charts(results, (&a, "Readers", x), scale, &SUBJECTS);
     let [writing, writing_latency] = writers.charts(results, (&b, "Writers", x), scale, &SUBJECTS);
@@ -55,7 +55,7 @@ fn report(
         columns: columns.clone(),
         rows: axis.spread(results, Subject::Gcs),
     };
-    Report {
+    FigureReport {
         figure: figure.name().to_owned(),
         title: figure.title().to_owned(),
         notes: vec![notes.to_owned()],
@@ -79,7 +79,7 @@ impl Figure for CriticalSection {
         [READERS.points(&SUBJECTS), WRITERS.points(&SUBJECTS)].concat()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let reading = |time| READERS.mops(results, Subject::Gcs, time);
         let writing = |time| WRITERS.mops(results, Subject::Gcs, time);
         let claims = vec![
@@ -111,7 +111,7 @@ impl Figure for StateSize {
         [SIZED_READERS.points(&SUBJECTS), SIZED_WRITERS.points(&SUBJECTS)].concat()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let reading = |len| SIZED_READERS.mops(results, Subject::Gcs, len);
         let writing = |len| SIZED_WRITERS.mops(results, Subject::Gcs, len);
         let claims = vec![

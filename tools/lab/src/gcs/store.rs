@@ -4,7 +4,7 @@ use super::axis::Axis;
 use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::point::{Buckets, Load, Point, Subject};
-use crate::figure::{Figure, Report, Results, Table};
+use crate::figure::{Figure, FigureReport, Results, Table};
 
 /// Figure 7.
 pub(super) struct KeyValue;
@@ -42,7 +42,7 @@ impl Figure for KeyValue {
         [READS.points(&SUBJECTS), HALF.points(&SUBJECTS), WRITES.points(&SUBJECTS)].concat()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let mops = |axis: &Axis, subject, blades| axis.mops(results, subject, blades);
         let over_layered = |axis: &Axis| mops(axis, Subject::Gcs, MOST) / mops(axis, Subject::Layered, MOST);
         let steady = |axis: &Axis| mops(axis, Subject::Gcs, MOST) / mops(axis, Subject::Gcs, 2);
@@ -104,7 +104,7 @@ impl Figure for KeyValue {
             columns: columns.clone(),
             rows: rows(axis),
         };
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![

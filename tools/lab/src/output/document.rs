@@ -6,7 +6,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use crate::figure::Report;
+use crate::figure::FigureReport;
 use crate::figure::input::Declared;
 use crate::figure::measured::Measured;
 use crate::figure::point::Point;
@@ -22,7 +22,7 @@ pub struct Document {
     /// What it was given.
     pub inputs: Vec<Declared>,
     /// What was made of it.
-    pub report: Report,
+    pub report: FigureReport,
     /// What was measured.
     pub measured: Vec<(Point, Measured)>,
 }

@@ -7,7 +7,7 @@ use crate::figure::chart::Chart;
 use crate::figure::claim::{Claim, number};
 use crate::figure::measured::Measured;
 use crate::figure::point::{Data, Kernel, Load, Point, Subject};
-use crate::figure::{Figure, Report, Results, Table};
+use crate::figure::{Figure, FigureReport, Results, Table};
 
 /// Misses against the size of the data.
 pub(super) struct Sizes;
@@ -80,7 +80,7 @@ impl Figure for Sizes {
         random.chain(regular).chain(graphs).map(|load| Point::new(Subject::Rae, load)).collect()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let of = |kernel, size, times| misses(results, pattern(kernel, size, times));
         let mut by_size = Chart::new(
             "rae-sizes",
@@ -126,7 +126,7 @@ impl Figure for Sizes {
             number(mean(&REGULAR, LARGE, 4)),
             number(mean(&RANDOM, SMALL, TWICE)),
         );
-        Report {
+        FigureReport {
             charts: vec![by_size, by_times, by_scale],
             claims: vec![
                 Claim::quantity(
@@ -199,7 +199,7 @@ impl Figure for Graphs {
         GRAPHS.into_iter().flat_map(each).collect()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let column = |kernel, (_, is_uniform, scale): (&str, bool, u16), number: fn(&Measured) -> f64| {
             let [ours, theirs] = SUBJECTS
                 .map(|subject| number(results.at(subject, Load::Data(graph(kernel, is_uniform, scale)))));
@@ -224,7 +224,7 @@ impl Figure for Graphs {
             Kernel::GRAPH.map(|kernel| Load::Data(graph(kernel, is_uniform, scale)))
         });
         let all: u64 = all.map(|load| accesses(results.at(Subject::Rae, load))).sum();
-        Report {
+        FigureReport {
             claims: vec![
                 Claim::over(
                     "instructions saved, the least of all kernels but tc",

@@ -5,7 +5,7 @@ use crate::figure::chart::Chart;
 use crate::figure::claim::{Claim, number};
 use crate::figure::measured::Measured;
 use crate::figure::point::{Kernel, Load, Point, Program, Subject};
-use crate::figure::{Figure, Report, Results, Table};
+use crate::figure::{Figure, FigureReport, Results, Table};
 
 /// Figure 7.
 pub(super) struct Time;
@@ -139,7 +139,7 @@ impl Figure for Time {
         points(&SUBJECTS, &all()).into_iter().chain(slow).collect()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let cycles = |it: &Measured| it.count("cycles") as f64;
         let title = ("rae-7", "Time saved", "% of the time with the library");
         let chart = saving(results, title, cycles, latency);
@@ -185,7 +185,7 @@ impl Figure for Time {
             number(as_slow(results, LIBRARIES[0])),
             number(as_slow(results, LIBRARIES[1]))
         );
-        Report {
+        FigureReport {
             charts: vec![chart.stated_at("17.61 % on average", 0.0, 17.61)],
             tables: vec![
                 Table {
@@ -233,7 +233,7 @@ impl Figure for Instructions {
         points(&SUBJECTS, &all())
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let whole = |it: &Measured| it.count("instructions") as f64;
         let title = ("rae-8", "Instructions saved", "% of those with the library");
         let chart = saving(results, title, whole, for_accesses);
@@ -251,7 +251,7 @@ impl Figure for Instructions {
         ];
         let kernels =
             rows(&all(), |kernel| SUBJECTS.map(|subject| whole(at(results, subject, kernel)) / 1e3).into());
-        Report {
+        FigureReport {
             charts: vec![chart.stated_at("89.71 % on average", 0.0, 89.71)],
             tables: vec![Table {
                 title: "Instructions of the whole kernel, all nodes, in thousands".to_owned(),
@@ -277,7 +277,7 @@ impl Figure for Misses {
         points(&[Subject::Rae], &all())
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let it = |kernel| at(results, Subject::Rae, kernel);
         let fetched = |kernel| percent(it(kernel).count("fetched"), it(kernel).count("requests"));
         let kept = |kernel| percent(it(kernel).count("misses of kept lines"), accesses(it(kernel)));
@@ -299,7 +299,7 @@ impl Figure for Misses {
                 .because(ONCE),
             Claim::quantity("CENTRAL, lines that are kept", 0.11, kept(Kernel::Central), "%").because(ONCE),
         ];
-        Report {
+        FigureReport {
             charts: vec![
                 Chart::bars(
                     ("rae-10", "Requests that miss", "%"),

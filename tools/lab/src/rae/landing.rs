@@ -4,7 +4,7 @@ use super::{NODES, report};
 use crate::figure::chart::Chart;
 use crate::figure::claim::{Claim, number};
 use crate::figure::point::{Kernel, Load, Point, Program, Subject};
-use crate::figure::{Figure, Report, Results};
+use crate::figure::{Figure, FigureReport, Results};
 
 /// Figure 9.
 pub(super) struct Landing;
@@ -27,7 +27,7 @@ impl Figure for Landing {
         vec![Point::new(Subject::Rae, SCATTER)]
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let places = &results.at(Subject::Rae, SCATTER).places;
         let title = ("rae-9", "Requests at node 0", "request", "KiB from the beginning of the heap");
         let drawn = places.iter().step_by(DRAWN).map(|(at, offset)| (*at as f64, *offset as f64 / 1024.0));
@@ -49,7 +49,7 @@ impl Figure for Landing {
             lines.len(),
             number(near)
         );
-        Report {
+        FigureReport {
             charts: vec![chart],
             claims: vec![claim],
             remarks: vec![remark],

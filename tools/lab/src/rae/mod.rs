@@ -22,7 +22,7 @@ mod shares;
 
 use crate::figure::measured::Measured;
 use crate::figure::point::{Kernel, Load, Point, Program, Subject};
-use crate::figure::{Figure, Report, Results};
+use crate::figure::{Figure, FigureReport, Results};
 
 /// All figures, in their order.
 pub const FIGURES: [&dyn Figure; 11] = [
@@ -52,8 +52,8 @@ fn points(subjects: &[Subject], kernels: &[Kernel]) -> Vec<Point> {
 }
 
 /// A report without anything yet.
-fn report(figure: &dyn Figure, note: &str) -> Report {
-    Report {
+fn report(figure: &dyn Figure, note: &str) -> FigureReport {
+    FigureReport {
         figure: figure.name().to_owned(),
         title: figure.title().to_owned(),
         notes: vec![note.to_owned()],

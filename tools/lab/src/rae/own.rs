@@ -5,7 +5,7 @@ use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::measured::Measured;
 use crate::figure::point::{Kernel, Load, Point, Program, Subject};
-use crate::figure::{Figure, Report, Results};
+use crate::figure::{Figure, FigureReport, Results};
 
 /// Throughput against nodes.
 pub(super) struct Nodes;
@@ -44,7 +44,7 @@ impl Figure for Nodes {
         LINES.into_iter().flat_map(of).collect()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let rate = |subject, kernel, nodes| results.at(subject, load(kernel, nodes)).mops();
         let title = ("rae-nodes", "Atomics a second against nodes", "nodes", "millions a second, all nodes");
         let chart = LINES.into_iter().fold(
@@ -59,7 +59,7 @@ impl Figure for Nodes {
             Claim::ahead("central, 64 nodes: RAE over OpenSHMEM, shared memory", ahead(Kernel::Central))
                 .of_ours(),
         ];
-        Report {
+        FigureReport {
             charts: vec![chart],
             claims,
             ..report(
@@ -85,7 +85,7 @@ impl Figure for Merging {
         ENGINES.into_iter().flat_map(of).collect()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let it = |subject, heat: u8| -> &Measured { results.at(subject, load(Kernel::Words(heat), MOST)) };
         let title = (
             "rae-merging",
@@ -102,7 +102,7 @@ impl Figure for Merging {
         let merged = Chart::new("rae-merged", "Requests that joined others on their line", title.2, "%")
             .line("RAE", HEATS.map(|heat| (f64::from(heat), share(heat))));
         let times = it(Subject::Rae, 100).mops() / it(Subject::RaeUnmerged, 100).mops();
-        Report {
+        FigureReport {
             charts: vec![chart, merged],
             claims: vec![Claim::target("one word, 64 nodes: with merging over without", 4.0, times)],
             ..report(

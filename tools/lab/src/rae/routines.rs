@@ -6,7 +6,7 @@ use super::{ACCESS, average, report, saved};
 use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::point::{Point, Subject};
-use crate::figure::{Figure, Report, Results};
+use crate::figure::{Figure, FigureReport, Results};
 use crate::systems::programs::library;
 
 /// Figure 3.
@@ -39,7 +39,7 @@ impl Figure for Routines {
         Vec::new()
     }
 
-    fn report(&self, _: &Results) -> Report {
+    fn report(&self, _: &Results) -> FigureReport {
         let libraries = [Subject::LibraryNear, Subject::LibraryTcp]
             .map(|subject| (subject, library(subject).expect("it was counted")));
         let count = |library: &Library, routine| {
@@ -67,7 +67,7 @@ impl Figure for Routines {
         let versions = libraries
             .iter()
             .map(|(_, library)| format!("{}: {}.", library.name(), library.versions().join("; ")));
-        Report {
+        FigureReport {
             charts: vec![
                 Chart::bars(
                     ("rae-3", "Instructions of the caller for one call", "instructions"),

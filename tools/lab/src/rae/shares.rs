@@ -5,7 +5,7 @@ use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::measured::Measured;
 use crate::figure::point::{Kernel, Load, Point, Program, Subject};
-use crate::figure::{Figure, Report, Results};
+use crate::figure::{Figure, FigureReport, Results};
 
 /// Figure 1.
 pub(super) struct Atomics;
@@ -35,7 +35,7 @@ impl Figure for Atomics {
         [ours, threads.into()].concat()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let share = |it: &Measured| {
             percent(it.count("atomics") + it.count("local atomics"), it.count("instructions"))
         };
@@ -48,7 +48,7 @@ impl Figure for Atomics {
         // All but triangles, which have none.
         let some = || Kernel::GRAPH.into_iter().filter(|kernel| *kernel != Kernel::Tc);
         let claim = |what: &str, ours| Claim::quantity(what, 17.46, ours, "%");
-        Report {
+        FigureReport {
             charts: vec![
                 Chart::bars(
                     ("rae-1", "Of the instructions of the whole kernel", "%"),
@@ -92,7 +92,7 @@ impl Figure for Remote {
         NODE_COUNTS.map(|nodes| Point::new(Subject::Rae, scatter(nodes))).into()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let share = |nodes| {
             let it: &Measured = results.at(Subject::Rae, scatter(nodes));
             100.0 - percent(it.count("to itself"), super::accesses(it))
@@ -101,7 +101,7 @@ impl Figure for Remote {
         let chart = Chart::new(title.0, title.1, title.2, title.3)
             .line("remote", NODE_COUNTS.map(|nodes| (f64::from(nodes), share(nodes))))
             .stated("0 and 98.44 %", [(1.0, 0.0, 0.0), (64.0, 98.44, 98.44)]);
-        Report {
+        FigureReport {
             charts: vec![chart],
             claims: vec![
                 Claim::quantity("remote, one PE", 0.0, share(1), "%").by_construction(),

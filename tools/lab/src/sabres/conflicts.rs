@@ -4,7 +4,7 @@ use super::axis::Axis;
 use crate::figure::claim::Claim;
 use crate::figure::measured::Measured;
 use crate::figure::point::{Objects, Point, Subject, Use};
-use crate::figure::{Figure, Report, Results, Table};
+use crate::figure::{Figure, FigureReport, Results, Table};
 
 /// Figure 8.
 pub(super) struct Conflicts;
@@ -45,7 +45,7 @@ impl Figure for Conflicts {
         [&SMALL, &MIDDLE, &LARGE].into_iter().flat_map(|axis| axis.points(&SUBJECTS)).collect()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let sizes = [
             ("128 B", "a", &SMALL, (1.15, 1.03)),
             ("1 KB", "b", &MIDDLE, (1.30, 1.41)),
@@ -100,7 +100,7 @@ impl Figure for Conflicts {
                 rows: SUBJECTS[..5].iter().map(row).collect(),
             });
         }
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![

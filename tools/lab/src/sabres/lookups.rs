@@ -4,7 +4,7 @@ use super::axis::{Axis, SIZES, extremes, latency, transfer};
 use crate::figure::claim::Claim;
 use crate::figure::measured::Measured;
 use crate::figure::point::{Objects, Point, Subject, Use};
-use crate::figure::{Figure, Report, Results, Table};
+use crate::figure::{Figure, FigureReport, Results, Table};
 
 /// Figure 1.
 pub(super) struct Breakdown;
@@ -42,8 +42,8 @@ fn table(results: &Results, subjects: &[Subject]) -> Table {
     Table { title: "Parts of a look-up by one thread, in ns".to_owned(), columns: sizes(), rows }
 }
 
-fn report(figure: &dyn Figure, note: &str, claims: Vec<Claim>) -> Report {
-    Report {
+fn report(figure: &dyn Figure, note: &str, claims: Vec<Claim>) -> FigureReport {
+    FigureReport {
         figure: figure.name().to_owned(),
         title: figure.title().to_owned(),
         notes: vec![note.to_owned()],
@@ -67,7 +67,7 @@ impl Figure for Breakdown {
         ONE.points(&BOTH[..1])
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let at = |bytes| ONE.at(results, Subject::LineVersions, bytes);
         let share = |bytes| 100.0 * at(bytes).cause("check") / latency(at(bytes));
         let claims = vec![
@@ -87,7 +87,11 @@ impl Figure for Breakdown {
         let chart = ["transfer", "check"].into_iter().fold(whole, |chart, name| chart.line(name, part(name)));
         let note = "One thread, objects in memory. \"Look-up\" is software before the transfer, \"use\" \
             after it; the paper draws both as one.";
-        Report { charts: vec![chart], tables: vec![table(results, &BOTH[..1])], ..report(self, note, claims) }
+        FigureReport {
+            charts: vec![chart],
+            tables: vec![table(results, &BOTH[..1])],
+            ..report(self, note, claims)
+        }
     }
 }
 
@@ -104,7 +108,7 @@ impl Figure for Remote {
         [ONE.points(&BOTH), MANY.points(&BOTH)].concat()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let pair = (Subject::Sabre, Subject::LineVersions);
         let shorter = ONE.ratios(results, pair, &[128, 8192], latency);
         let (least, most) = extremes(&MANY.ratios(results, pair, SIZES, Measured::mops));
@@ -140,7 +144,7 @@ impl Figure for Remote {
         ];
         let note = "Latency: one thread. Throughput: 15 threads. Objects are in the other chip's \
             memory, never in its cache.";
-        Report { charts, tables: vec![table(results, &BOTH)], ..report(self, note, claims) }
+        FigureReport { charts, tables: vec![table(results, &BOTH)], ..report(self, note, claims) }
     }
 }
 
@@ -157,7 +161,7 @@ impl Figure for Local {
         OWN.points(&BOTH)
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let ahead =
             OWN.ratios(results, (Subject::Sabre, Subject::LineVersions), &[128, 1024, 8192], Measured::mops);
         let claim = |size: &str, paper, ours| {
@@ -180,6 +184,6 @@ impl Figure for Local {
                 )
             },
         )];
-        Report { charts, ..report(self, note, claims) }
+        FigureReport { charts, ..report(self, note, claims) }
     }
 }

@@ -4,7 +4,7 @@ use super::axis::{Axis, SIZES, extremes, gigabytes, transfer};
 use crate::figure::claim::Claim;
 use crate::figure::measured::Measured;
 use crate::figure::point::{Objects, Point, Subject, Use};
-use crate::figure::{Figure, Report, Results};
+use crate::figure::{Figure, FigureReport, Results};
 
 /// Figure 7.
 pub(super) struct Transfers;
@@ -43,7 +43,7 @@ impl Figure for Transfers {
         [ALONE.points(&WITH_LOCKS), CROWD.points(&SUBJECTS)].concat()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let [read, sabre, first] = SUBJECTS;
         let slower = |subject, sizes: &[u32]| ALONE.ratios(results, (subject, read), sizes, transfer);
         let throughput = |subject| CROWD.ratios(results, (subject, read), SIZES, Measured::mops);
@@ -86,7 +86,7 @@ impl Figure for Transfers {
         ];
         let latency = ("sabres-7a", "Latency of a transfer", "bytes", "ns, on average");
         let rate = ("sabres-7b", "Throughput of 16 threads", "bytes", "GB/s");
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![

@@ -3,7 +3,7 @@
 use super::axis::{Axis, BOTH, PAPER, TRIPS};
 use crate::figure::claim::Claim;
 use crate::figure::point::{Chains, Point, Subject};
-use crate::figure::{Figure, Report, Results};
+use crate::figure::{Figure, FigureReport, Results};
 
 /// Figure 2.
 pub(super) struct Clients;
@@ -28,8 +28,8 @@ impl Figure for Clients {
         AXIS.points(&BOTH)
     }
 
-    fn report(&self, results: &Results) -> Report {
-        Report {
+    fn report(&self, results: &Results) -> FigureReport {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![

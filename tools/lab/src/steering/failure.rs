@@ -5,7 +5,7 @@ use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::measured::Measured;
 use crate::figure::point::{Chains, Load, Point, Subject};
-use crate::figure::{Figure, Report, Results, Table};
+use crate::figure::{Figure, FigureReport, Results, Table};
 
 /// Beyond the paper's figures (section 5).
 pub(super) struct SwitchFailure;
@@ -43,7 +43,7 @@ impl Figure for SwitchFailure {
         SUBJECTS.map(|subject| Point::new(subject, load(subject))).to_vec()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let at = |subject| results.at(subject, load(subject));
         let mut chart = SUBJECTS.iter().fold(
             Chart::new(self.name(), "Throughput while the switch fails", "time (ms)", "Mops"),
@@ -72,7 +72,7 @@ impl Figure for SwitchFailure {
             let missed: f64 = missed.map(|rate| rate * step).sum();
             (subject.name().to_owned(), vec![before / 1e6, back(0.5), back(0.9), missed / before * 1e3])
         };
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![

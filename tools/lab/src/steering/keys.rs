@@ -4,7 +4,7 @@ use super::axis::{Axis, PAPER, TRIPS};
 use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::point::{Chains, Point, Subject};
-use crate::figure::{Figure, Report, Results};
+use crate::figure::{Figure, FigureReport, Results};
 
 /// Figure 4.
 pub(super) struct Keys;
@@ -50,12 +50,12 @@ impl Figure for Keys {
             .collect()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let gain = |held| AXIS.gain(results, held);
         let all: Vec<f64> =
             AXIS.values[..].iter().map(|held| AXIS.at(results, Subject::Steering, *held).mops()).collect();
         let marginal = |few, many| (gain(many) - gain(few)) / f64::from(many - few);
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec!["The control plane counts writes, and holds state for the hottest keys.".to_owned()],

@@ -3,7 +3,7 @@
 use super::axis::{Axis, BOTH, PAPER};
 use crate::figure::chart::Chart;
 use crate::figure::point::{Chains, Point, Subject};
-use crate::figure::{Figure, Report, Results};
+use crate::figure::{Figure, FigureReport, Results};
 
 /// Beyond the paper's figures: the calibrated constant.
 pub(super) struct Nic;
@@ -27,7 +27,7 @@ impl Figure for Nic {
         [ALL.points(&BOTH), FEW.points(&[Subject::Steering]), reads].concat()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let line = |number: &dyn Fn(u32) -> f64| -> Vec<(f64, f64)> {
             SPANS.iter().map(|span| (f64::from(*span), number(*span))).collect()
         };
@@ -39,7 +39,7 @@ impl Figure for Nic {
                 "Clover: read-only over half writes",
                 line(&|span| reads / ALL.at(results, Subject::Clover, span).mops()),
             );
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![

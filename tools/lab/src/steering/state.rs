@@ -6,7 +6,7 @@ use switch::pipeline::StageMap;
 use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::point::Point;
-use crate::figure::{Figure, Report, Results, Table};
+use crate::figure::{Figure, FigureReport, Results, Table};
 
 /// Figure 3.
 pub(super) struct Memory;
@@ -47,7 +47,7 @@ impl Figure for Memory {
         Vec::new()
     }
 
-    fn report(&self, _: &Results) -> Report {
+    fn report(&self, _: &Results) -> FigureReport {
         let maps = KEYS.map(|keys| (keys as f64, map(keys)));
         let per_key = maps.iter().map(|(keys, map)| bytes(map, &OF_KEYS) / keys).fold(0.0, f64::max);
         let [.., (_, largest)] = &maps;
@@ -55,7 +55,7 @@ impl Figure for Memory {
             maps.iter().map(move |(keys, map)| (*keys, bytes(map, names) / 1e6))
         };
         let row = |name: &&str| ((*name).to_owned(), vec![bytes(largest, &[*name]) / 1e3]);
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![

@@ -3,7 +3,7 @@
 use super::axis::{Axis, PAPER};
 use crate::figure::claim::Claim;
 use crate::figure::point::{Chains, Point, Subject};
-use crate::figure::{Figure, Report, Results};
+use crate::figure::{Figure, FigureReport, Results};
 
 /// Beyond the paper's figures (its introduction).
 pub(super) struct Writes;
@@ -37,7 +37,7 @@ impl Figure for Writes {
         [&MILD, &HOT].into_iter().flat_map(|axis| axis.points(&SUBJECTS)).collect()
     }
 
-    fn report(&self, results: &Results) -> Report {
+    fn report(&self, results: &Results) -> FigureReport {
         let loses =
             |axis: &Axis, subject| axis.at(results, subject, 0).mops() / axis.at(results, subject, 50).mops();
         let mut claims = vec![
@@ -66,7 +66,7 @@ impl Figure for Writes {
                 claims.push(Claim::ahead(&what, axis.gain(results, writes)).of_ours());
             }
         }
-        Report {
+        FigureReport {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec![

@@ -3,7 +3,7 @@
 //! What must always hold: no get is stale and no append is lost; a run in which one is has no numbers.
 
 use chain::client::Request;
-use sim::chains::{Ask, Bench, Load, Report, Requests, Testbed, Trips};
+use sim::chains::{Ask, Bench, ChainsReport, Load, Requests, Testbed, Trips};
 use sim::system::Random;
 use switch::chains::{self, Binding};
 use wire::Nanos;
@@ -100,7 +100,7 @@ pub(super) fn run(
     Ok(measured(&load, &report, &before))
 }
 
-fn measured(load: &Chains, report: &Report, before: &Report) -> Measured {
+fn measured(load: &Chains, report: &ChainsReport, before: &ChainsReport) -> Measured {
     assert_eq!((report.wrong, report.failed), (0, 0), "{load:?}: stale, lost or failed operations");
     let micros = |per_mille| report.latency.per_mille(per_mille).0 as f64 / 1e3;
     let of = |name: &str, trips: &Trips| {

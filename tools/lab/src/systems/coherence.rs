@@ -11,7 +11,7 @@ use crate::load::past::Resident;
 
 /// Which FlowCC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum FlowCcKind {
     /// The paper's.
     Concordia,
     /// The paper's, without the switch.
@@ -24,7 +24,7 @@ pub(super) enum Kind {
 pub(super) fn machines(
     setup: &Setup,
     costs: Costs,
-    kind: Kind,
+    kind: FlowCcKind,
     room: (u64, u64),
     contents: Contents,
 ) -> FlowCc {
@@ -35,14 +35,14 @@ pub(super) fn machines(
 pub(super) fn config(
     setup: &Setup,
     costs: Costs,
-    kind: Kind,
+    kind: FlowCcKind,
     (cache, memory): (u64, u64),
     contents: Contents,
 ) -> Config {
     assert!(setup.agents >= AGENTS, "FlowCC has two agents on a node");
     let of_node = Config::new(setup.nodes);
-    let directory = if kind == Kind::HomeOnly { Directory::Home } else { Directory::Auto };
-    let ours = kind == Kind::Rackmem;
+    let directory = if kind == FlowCcKind::HomeOnly { Directory::Home } else { Directory::Auto };
+    let ours = kind == FlowCcKind::Rackmem;
     let placement = if ours { Placement::Even } else { Placement::ByChance };
     let peeks = if ours { Peeks::LEARNED } else { Peeks::NEVER };
     let config = Config {

@@ -4,7 +4,7 @@ use rackmem::BlockSize;
 use sim::coherence::{Contents, FlowCc};
 use sim::rack::{Blocks, Setup};
 
-use super::coherence::Kind;
+use super::coherence::FlowCcKind;
 use super::{chains, coherence, conflict, failure, gam, grappa, locks, micro, objects, programs, store};
 use crate::figure::input::Inputs;
 use crate::figure::measured::Measured;
@@ -54,7 +54,7 @@ pub fn measure(
             assert_eq!(point.subject, Subject::Concordia, "only this one depends on the switch");
             let room = (sizes.cache, memory_of_micro(sizes));
             let machines =
-                coherence::machines(&setup, inputs.flowcc, Kind::Concordia, room, Contents::Stamps);
+                coherence::machines(&setup, inputs.flowcc, FlowCcKind::Concordia, room, Contents::Stamps);
             failure::run(setup, machines, load, sizes, watch)
         }
         Load::Store(load) => {
@@ -106,10 +106,10 @@ fn on_micro(
     };
     let gam = |block| gam::machines(&setup, inputs.gam, block, room, Contents::Stamps);
     match subject {
-        Subject::Concordia => micro::run(setup.clone(), coherence(Kind::Concordia), load, sizes, watch),
-        Subject::HomeOnly => micro::run(setup.clone(), coherence(Kind::HomeOnly), load, sizes, watch),
+        Subject::Concordia => micro::run(setup.clone(), coherence(FlowCcKind::Concordia), load, sizes, watch),
+        Subject::HomeOnly => micro::run(setup.clone(), coherence(FlowCcKind::HomeOnly), load, sizes, watch),
         Subject::Rackmem | Subject::PartFirst | Subject::Shipped => {
-            micro::run(setup.clone(), coherence(Kind::Rackmem), load, sizes, watch)
+            micro::run(setup.clone(), coherence(FlowCcKind::Rackmem), load, sizes, watch)
         }
         Subject::Gam => micro::run(setup.clone(), gam((None, 2)), load, sizes, watch),
         Subject::GamLarge => {
@@ -135,10 +135,14 @@ fn on_one_block(
     let coherence = |kind| coherence::machines(&setup, inputs.flowcc, kind, room, Contents::Stamps);
     let gam = |block| gam::machines(&setup, inputs.gam, block, room, Contents::Stamps);
     match subject {
-        Subject::Concordia => conflict::run(setup.clone(), coherence(Kind::Concordia), load, sizes, watch),
-        Subject::HomeOnly => conflict::run(setup.clone(), coherence(Kind::HomeOnly), load, sizes, watch),
+        Subject::Concordia => {
+            conflict::run(setup.clone(), coherence(FlowCcKind::Concordia), load, sizes, watch)
+        }
+        Subject::HomeOnly => {
+            conflict::run(setup.clone(), coherence(FlowCcKind::HomeOnly), load, sizes, watch)
+        }
         Subject::Rackmem | Subject::PartFirst | Subject::Shipped => {
-            conflict::run(setup.clone(), coherence(Kind::Rackmem), load, sizes, watch)
+            conflict::run(setup.clone(), coherence(FlowCcKind::Rackmem), load, sizes, watch)
         }
         Subject::Gam => conflict::run(setup.clone(), gam((None, 2)), load, sizes, watch),
         Subject::GamLarge => {
@@ -166,10 +170,12 @@ fn on_store(
     let gam = |block| gam::machines(&setup, inputs.gam, block, room, Contents::Bytes);
     let hashed = (load, Form::Hashed);
     match subject {
-        Subject::Concordia => store::run(setup.clone(), coherence(Kind::Concordia), hashed, sizes, watch),
-        Subject::HomeOnly => store::run(setup.clone(), coherence(Kind::HomeOnly), hashed, sizes, watch),
+        Subject::Concordia => {
+            store::run(setup.clone(), coherence(FlowCcKind::Concordia), hashed, sizes, watch)
+        }
+        Subject::HomeOnly => store::run(setup.clone(), coherence(FlowCcKind::HomeOnly), hashed, sizes, watch),
         Subject::Rackmem | Subject::PartFirst | Subject::Shipped => {
-            store::run(setup.clone(), coherence(Kind::Rackmem), hashed, sizes, watch)
+            store::run(setup.clone(), coherence(FlowCcKind::Rackmem), hashed, sizes, watch)
         }
         Subject::Gam => store::run(setup.clone(), gam((None, 2)), hashed, sizes, watch),
         Subject::GamLarge => {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use rackmem::{BlockSize, Memory};
-use sim::rack::{Budget, Ended, Rack, Report, Setup, Until};
+use sim::rack::{Budget, Ended, Rack, RackReport, Setup, Until};
 use sim::system::{Random, System, ThreadId};
 use simulated::{Shape, SimulatedHandle};
 
@@ -119,7 +119,7 @@ pub(super) fn advance<S: System>(
     rack: &mut Rack<S>,
     operations: u64,
     watch: &dyn Watch,
-) -> Result<Report, Interrupted> {
+) -> Result<RackReport, Interrupted> {
     let mut left = operations;
     loop {
         let now = left.min(STEP);
@@ -136,7 +136,7 @@ pub(super) fn advance<S: System>(
 }
 
 /// What a run gave, of which so many threads, the first, were a part.
-pub(super) fn measured(report: &Report, before: &Tally, after: &Tally, threads: usize) -> Measured {
+pub(super) fn measured(report: &RackReport, before: &Tally, after: &Tally, threads: usize) -> Measured {
     let micros = |per_mille| report.counts.latency.per_mille(per_mille).0 as f64 / 1e3;
     let busiest = |shares: &mut dyn Iterator<Item = f64>| shares.fold(0.0, f64::max);
     let agents = report.agents.first().map_or(0, Vec::len);

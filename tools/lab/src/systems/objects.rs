@@ -2,7 +2,7 @@
 //!
 //! What must always hold: no method that checks hands out a torn object; a run in which one does has no numbers.
 
-use sim::objects::{Choice, Load, Method, Report, Testbed, Where, Work};
+use sim::objects::{Choice, Load, Method, ObjectsReport, Testbed, Where, Work};
 
 use crate::figure::input::Inputs;
 use crate::figure::measured::Measured;
@@ -74,7 +74,7 @@ pub(super) fn run(
     Ok(measured(&report))
 }
 
-fn measured(report: &Report) -> Measured {
+fn measured(report: &ObjectsReport) -> Measured {
     let micros = |per_mille| report.latency.per_mille(per_mille).0 as f64 / 1e3;
     let parts = [report.framework, report.transfer, report.check, report.application];
     Measured {

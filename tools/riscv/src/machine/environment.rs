@@ -15,7 +15,7 @@
 //! What must always hold: a call that is not known traps.
 
 use super::config::Layout;
-use super::node::{Node, State};
+use super::node::{CoreState, Node};
 use crate::trap::{Access, Cause};
 
 const A0: u8 = 10;
@@ -59,7 +59,7 @@ pub(super) fn call(node: &mut Node, index: usize, layout: &Layout) -> Result<Aft
         93 => {
             let code = core.get(A0) as u32;
             core.finish();
-            node.state = State::Exited(code.cast_signed());
+            node.state = CoreState::Exited(code.cast_signed());
             return Ok(After::Waits);
         }
         94 => {
@@ -71,7 +71,7 @@ pub(super) fn call(node: &mut Node, index: usize, layout: &Layout) -> Result<Aft
         1001 => core.give(A0, core.nodes),
         1002 => core.give(A0, core.clock()),
         1003 => {
-            node.state = if core.posted > 0 { State::Draining } else { State::AtBarrier };
+            node.state = if core.posted > 0 { CoreState::Draining } else { CoreState::AtBarrier };
             return Ok(After::Waits);
         }
         1004 => {

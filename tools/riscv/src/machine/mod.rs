@@ -38,7 +38,7 @@ use random::Random;
 use self::engine::{Beside, Engine, Held};
 use self::environment::{After, call};
 use self::fabric::{Fabric, Packet};
-use self::node::{Node, Outgoing, State};
+use self::node::{CoreState, Node, Outgoing};
 use self::timed::Timed;
 use crate::core::{Core, Stop, What, run};
 use crate::library::{Library, Routine};
@@ -89,7 +89,7 @@ impl Machine {
                 core,
                 memory,
                 engine: Engine::new(config.engine),
-                state: State::Running,
+                state: CoreState::Running,
                 sent: node::Sent::default(),
             }
         };
@@ -157,7 +157,7 @@ impl Machine {
             self.nodes[index].core.retired + self.random.as_mut().map_or(TURN, |random| 1 + random.below(8));
         // A seed says how many instructions exactly, and who traces sees each of them.
         let single = self.random.is_some() || observer.traces();
-        while self.nodes[index].state == State::Running && self.nodes[index].core.retired < limit {
+        while self.nodes[index].state == CoreState::Running && self.nodes[index].core.retired < limit {
             self.show(index, observer);
             let Node { core, memory, engine, .. } = &mut self.nodes[index];
             let budget = limit - core.retired;
@@ -190,7 +190,7 @@ impl Machine {
     fn on_stop(&mut self, index: usize, stop: Stop, observer: &mut impl Observer) -> Result<(), Failure> {
         match stop {
             Stop::Budget | Stop::Held => {}
-            Stop::Drain => self.nodes[index].state = State::Draining,
+            Stop::Drain => self.nodes[index].state = CoreState::Draining,
             Stop::Remote(remote) => {
                 let sent = &mut self.nodes[index].sent;
                 match remote.what {
@@ -208,8 +208,10 @@ impl Machine {
             Stop::Call => match call(&mut self.nodes[index], index, &self.layout) {
                 Ok(After::GoOn | After::Waits) => {}
                 Ok(After::EndsAll(code)) => {
-                    for node in self.nodes.iter_mut().filter(|node| !matches!(node.state, State::Exited(_))) {
-                        node.state = State::Exited(code);
+                    for node in
+                        self.nodes.iter_mut().filter(|node| !matches!(node.state, CoreState::Exited(_)))
+                    {
+                        node.state = CoreState::Exited(code);
                     }
                 }
                 Ok(After::Marked(number)) => {
@@ -251,7 +253,7 @@ impl Machine {
         let node = &mut self.nodes[from];
         let now = node.core.clock();
         match pending {
-            Some(pending) => node.state = State::Waiting(pending),
+            Some(pending) => node.state = CoreState::Waiting(pending),
             None => {
                 node.core.posted += 1;
                 node.core.finish();
@@ -327,9 +329,9 @@ impl Machine {
         let (mut waiting, mut exited) = (0, 0);
         for node in &self.nodes {
             match node.state {
-                State::AtBarrier => waiting += 1,
-                State::Exited(_) => exited += 1,
-                State::Running | State::Waiting(_) | State::Draining => return None,
+                CoreState::AtBarrier => waiting += 1,
+                CoreState::Exited(_) => exited += 1,
+                CoreState::Running | CoreState::Waiting(_) | CoreState::Draining => return None,
             }
         }
         if exited == 0 {
@@ -338,24 +340,24 @@ impl Machine {
             for node in &mut self.nodes {
                 node.core.stall_until(met);
                 node.core.finish();
-                node.state = State::Running;
+                node.state = CoreState::Running;
             }
             return None;
         }
         if waiting > 0 {
-            let those = |wanted: fn(&State) -> bool| {
+            let those = |wanted: fn(&CoreState) -> bool| {
                 let nodes = self.nodes.iter().enumerate().filter(|(_, node)| wanted(&node.state));
                 nodes.map(|(index, _)| index).collect()
             };
             return Some(Err(Failure::Stuck {
-                waiting: those(|state| *state == State::AtBarrier),
-                exited: those(|state| matches!(state, State::Exited(_))),
+                waiting: those(|state| *state == CoreState::AtBarrier),
+                exited: those(|state| matches!(state, CoreState::Exited(_))),
             }));
         }
         let nothing_comes = self.timed.as_ref().is_none_or(Timed::is_empty);
         let at_rest =
             nothing_comes && self.fabric.is_empty() && self.nodes.iter().all(|node| node.engine.is_idle());
-        let code = |node: &Node| if let State::Exited(code) = node.state { code } else { 0 };
+        let code = |node: &Node| if let CoreState::Exited(code) = node.state { code } else { 0 };
         at_rest.then(|| Ok(self.nodes.iter().map(code).collect()))
     }
 

@@ -13,13 +13,13 @@ pub(super) struct Node {
     pub(super) core: Core,
     pub(super) memory: Memory,
     pub(super) engine: Engine,
-    pub(super) state: State,
+    pub(super) state: CoreState,
     pub(super) sent: Sent,
 }
 
 /// What a core does.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum State {
+pub(super) enum CoreState {
     Running,
     /// It waits for an answer.
     Waiting(Pending),
@@ -114,9 +114,9 @@ impl Node {
     /// The core's request is answered, at a time. Returns another one, if that is not enough.
     pub(super) fn on_answer(&mut self, old: u64, now: u64) -> Option<Outgoing> {
         let pending = match self.state {
-            State::Waiting(pending) => pending,
+            CoreState::Waiting(pending) => pending,
             // The program has ended while this was in flight.
-            State::Exited(_) => return None,
+            CoreState::Exited(_) => return None,
             state => unreachable!("the core waits for nothing: {state:?}"),
         };
         self.sent.waited += now.saturating_sub(self.core.clock());
@@ -135,16 +135,16 @@ impl Node {
             Pending::Part { .. } => {}
         }
         self.core.finish();
-        self.state = State::Running;
+        self.state = CoreState::Running;
         None
     }
 
     /// A posted store is done, at a time.
     pub(super) fn on_stored(&mut self, now: u64) {
         self.core.posted -= 1;
-        if self.core.posted == 0 && self.state == State::Draining {
+        if self.core.posted == 0 && self.state == CoreState::Draining {
             self.core.stall_until(now);
-            self.state = State::Running;
+            self.state = CoreState::Running;
         }
     }
 }

@@ -13,7 +13,7 @@ use nic::words::{Done, EntryId};
 
 use super::engine::{Beside, Held};
 use super::fabric::Packet;
-use super::node::{Node, State};
+use super::node::{CoreState, Node};
 use super::{Failure, Machine, Observer};
 use crate::core::{Port, Stop, run};
 use crate::timing::{Accesses, Chip, Hierarchy, Ports, barrier, bytes_of_answer, bytes_of_request, hops};
@@ -150,7 +150,7 @@ impl Machine {
     /// When a core executes its next instruction.
     fn next_of_core(&self, index: usize) -> u64 {
         let node = &self.nodes[index];
-        if node.state == State::Running { node.core.clock() } else { u64::MAX }
+        if node.state == CoreState::Running { node.core.clock() } else { u64::MAX }
     }
 
     /// The next window.

@@ -49,5 +49,5 @@ mod words;
 
 pub use bench::Bench;
 pub use load::{Ask, Load, Requests};
-pub use report::{Report, Trips};
+pub use report::{ChainsReport, Trips};
 pub use testbed::Testbed;

@@ -65,7 +65,7 @@ pub(super) struct Tally {
 
 /// What a run gave, in the time in which it was counted.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct ChainsReport {
     /// Operations that are over.
     pub operations: u64,
     /// How long that took.
@@ -106,7 +106,7 @@ pub struct Report {
     pub steering: Option<Counters>,
 }
 
-impl Report {
+impl ChainsReport {
     /// Millions of operations in a second.
     pub fn mops(&self) -> f64 {
         self.operations as f64 / self.time.0 as f64 * 1e3

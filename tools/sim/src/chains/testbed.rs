@@ -16,7 +16,7 @@ use super::bench::Bench;
 use super::entries::{self, Entries};
 use super::event::{Event, Machine, Roce, SimMessage};
 use super::load::{Load, Requests};
-use super::report::{Report, Tally};
+use super::report::{ChainsReport, Tally};
 use super::server::Server;
 use super::threads::{BUFFER, Host, Thread};
 use super::tor::Tor;
@@ -100,7 +100,7 @@ impl Testbed {
     }
 
     /// Runs until so many operations more are over: what happened since [`Testbed::forget`], or the beginning.
-    pub fn run(&mut self, operations: u64) -> Report {
+    pub fn run(&mut self, operations: u64) -> ChainsReport {
         let until = self.tally.operations + operations;
         while self.tally.operations < until {
             self.step();
@@ -109,7 +109,7 @@ impl Testbed {
     }
 
     /// Runs until then.
-    pub fn run_until(&mut self, until: Nanos) -> Report {
+    pub fn run_until(&mut self, until: Nanos) -> ChainsReport {
         while self.queue.peek_time().is_some_and(|at| at <= until) {
             self.step();
         }
@@ -154,10 +154,10 @@ impl Testbed {
     }
 
     /// What happened since [`Testbed::forget`], or the beginning.
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> ChainsReport {
         let (tally, server) = (&self.tally, &self.server);
         let share = |busy: Nanos| busy.0 as f64 / self.now.0.max(1) as f64;
-        Report {
+        ChainsReport {
             operations: tally.operations,
             time: self.now.saturating_sub(self.since),
             events: tally.events,

@@ -4,7 +4,7 @@ use chain::client::Request;
 use switch::chains::{self, Binding};
 use wire::Nanos;
 
-use super::{Ask, Bench, Load, Report, Requests, Testbed};
+use super::{Ask, Bench, ChainsReport, Load, Requests, Testbed};
 use crate::system::Random;
 
 const VALUE: u32 = 1000;
@@ -38,7 +38,7 @@ fn with(threads: u16, keys: u64, writes: u64, steering: Option<chains::Config>, 
     Testbed::new(Bench::PAPER, Load { threads, keys, value: VALUE, steering }, Box::new(requests), seed)
 }
 
-fn well(report: &Report) {
+fn well(report: &ChainsReport) {
     assert_eq!((report.wrong, report.failed), (0, 0));
 }
 

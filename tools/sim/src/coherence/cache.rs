@@ -28,14 +28,14 @@ pub enum Placement {
 /// What a frame is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-enum State {
+enum FrameState {
     Free,
     Reserved,
     Shared,
     Modified,
 }
 
-impl State {
+impl FrameState {
     const fn access(self) -> Option<Access> {
         match self {
             Self::Shared => Some(Access::Shared),
@@ -59,7 +59,7 @@ struct Bucket {
     tags: [u64; WAYS],
     /// The number of the last write to what the frame holds.
     stamps: [u32; WAYS],
-    state: [State; WAYS],
+    state: [FrameState; WAYS],
     /// When it was used last, by the bucket's own clock.
     used: [u16; WAYS],
     clock: u16,
@@ -72,7 +72,7 @@ struct Bucket {
 const EMPTY: Bucket = Bucket {
     tags: [0; WAYS],
     stamps: [0; WAYS],
-    state: [State::Free; WAYS],
+    state: [FrameState::Free; WAYS],
     used: [0; WAYS],
     clock: 0,
     pinned: 0,
@@ -188,8 +188,8 @@ impl Cache {
         let index = self.bucket_of(tag);
         let bucket = &mut self.buckets[index];
         let frame = |way: usize| FrameId((index * WAYS + way) as u32);
-        if let Some(way) = bucket.state.iter().position(|state| *state == State::Free) {
-            bucket.state[way] = State::Reserved;
+        if let Some(way) = bucket.state.iter().position(|state| *state == FrameState::Free) {
+            bucket.state[way] = FrameState::Reserved;
             return Reservation::Reserved(frame(way));
         }
         let oldest = (0..WAYS)
@@ -209,7 +209,7 @@ impl Cache {
         self.assert_reserved(frame);
         let (bucket, way) = self.at_mut(frame);
         bucket.tags[way] = tag.bits();
-        bucket.state[way] = State::of(access);
+        bucket.state[way] = FrameState::of(access);
         bucket.pinned |= u8::from(pin) << way;
         bucket.touch(way);
     }
@@ -218,13 +218,13 @@ impl Cache {
     pub(super) fn install(&mut self, tag: BlockTag, access: Access) -> FrameId {
         let index = self.bucket_of(tag);
         let bucket = &mut self.buckets[index];
-        let free = bucket.state.iter().position(|state| *state == State::Free);
+        let free = bucket.state.iter().position(|state| *state == FrameState::Free);
         let oldest = || (0..WAYS).filter(|way| bucket.state[*way].access().is_some());
         let way = free.or_else(|| oldest().min_by_key(|way| bucket.used[*way]));
         let way = way.expect("nothing is in flight before a run");
         debug_assert_eq!(bucket.pinned, 0, "nothing is in flight before a run");
         bucket.tags[way] = tag.bits();
-        bucket.state[way] = State::of(access);
+        bucket.state[way] = FrameState::of(access);
         bucket.touch(way);
         FrameId((index * WAYS + way) as u32)
     }
@@ -238,7 +238,7 @@ impl Cache {
     pub(super) fn upgrade(&mut self, frame: FrameId) -> Result<(), Pinned> {
         assert_eq!(self.access(frame), Some(Access::Shared), "{frame:?} can be upgraded");
         self.change(frame, |bucket, way| {
-            bucket.state[way] = State::Modified;
+            bucket.state[way] = FrameState::Modified;
             bucket.pinned |= 1 << way;
         })?;
         self.touch(frame);
@@ -250,17 +250,17 @@ impl Cache {
         if self.access(frame) == Some(Access::Shared) {
             return Ok(());
         }
-        self.change(frame, |bucket, way| bucket.state[way] = State::Shared)
+        self.change(frame, |bucket, way| bucket.state[way] = FrameState::Shared)
     }
 
     pub(super) fn withdraw(&mut self, frame: FrameId) -> Result<(), Pinned> {
-        self.change(frame, |bucket, way| bucket.state[way] = State::Reserved)
+        self.change(frame, |bucket, way| bucket.state[way] = FrameState::Reserved)
     }
 
     pub(super) fn release(&mut self, frame: FrameId) {
         self.assert_reserved(frame);
         let (bucket, way) = self.at_mut(frame);
-        bucket.state[way] = State::Free;
+        bucket.state[way] = FrameState::Free;
     }
 
     /// A thread's access is over. True if an agent waits for that.
@@ -291,12 +291,12 @@ impl Cache {
 
     pub(super) fn assert_reserved(&self, frame: FrameId) {
         let (bucket, way) = self.at(frame);
-        assert_eq!(bucket.state[way], State::Reserved, "{frame:?} is reserved");
+        assert_eq!(bucket.state[way], FrameState::Reserved, "{frame:?} is reserved");
     }
 
     pub(super) fn assert_holds_contents(&self, frame: FrameId) {
         let (bucket, way) = self.at(frame);
-        assert_ne!(bucket.state[way], State::Free, "{frame:?} holds something");
+        assert_ne!(bucket.state[way], FrameState::Free, "{frame:?} holds something");
     }
 
     /// The blocks that hits are possible in: tag, access, the number of the last write.

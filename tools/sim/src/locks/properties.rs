@@ -8,7 +8,7 @@ use wire::{GlobalAddr, Mode, NodeId};
 use crate::system::ThreadId;
 
 #[derive(Clone, Debug)]
-struct State {
+struct LockHistory {
     inside: Vec<(ThreadId, Mode)>,
     /// The number that the last writer left. None: what the bytes are is not defined.
     latest: Option<u64>,
@@ -17,7 +17,7 @@ struct State {
 /// All locks, as their threads see them.
 #[derive(Debug, Default)]
 pub(super) struct Properties {
-    locks: BTreeMap<GlobalAddr, State>,
+    locks: BTreeMap<GlobalAddr, LockHistory>,
 }
 
 impl Properties {
@@ -74,7 +74,7 @@ impl Properties {
         }
     }
 
-    fn of(&mut self, lock: GlobalAddr) -> &mut State {
-        self.locks.entry(lock).or_insert_with(|| State { inside: Vec::new(), latest: Some(0) })
+    fn of(&mut self, lock: GlobalAddr) -> &mut LockHistory {
+        self.locks.entry(lock).or_insert_with(|| LockHistory { inside: Vec::new(), latest: Some(0) })
     }
 }

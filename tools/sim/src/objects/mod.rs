@@ -42,6 +42,6 @@ mod writer;
 
 pub use chip::Chip;
 pub use load::{Choice, Load, Method, Where, Work};
-pub use report::Report;
+pub use report::ObjectsReport;
 pub use software::Software;
 pub use testbed::Testbed;

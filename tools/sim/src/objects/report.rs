@@ -32,7 +32,7 @@ impl Tally {
 
 /// What a run gave.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct ObjectsReport {
     /// Operations that are over.
     pub operations: u64,
     /// Attempts that found their object torn or locked.
@@ -59,7 +59,7 @@ pub struct Report {
     pub sabres: Counters,
 }
 
-impl Report {
+impl ObjectsReport {
     pub(super) fn new(tally: &Tally, time: Picos, sabres: Counters) -> Self {
         let each = |picos: u64| picos as f64 / 1e3 / tally.operations.max(1) as f64;
         Self {

@@ -11,7 +11,7 @@ use super::load::{Load, Where};
 use super::memory::{Agent, Busy, Memory, Told};
 use super::r2p2::R2p2;
 use super::reader::Reader;
-use super::report::{Report, Tally};
+use super::report::{ObjectsReport, Tally};
 use super::requester::{Line, Rgp};
 use super::software::Software;
 use super::writer::{Writer, begins};
@@ -97,7 +97,7 @@ impl Testbed {
     }
 
     /// Runs until so many operations more are over: what happened since the report before.
-    pub fn run(&mut self, operations: u64) -> Report {
+    pub fn run(&mut self, operations: u64) -> ObjectsReport {
         let until = self.tally.operations + operations;
         while self.tally.operations < until {
             let (at, event) = self.queue.pop().expect("readers never end");
@@ -109,8 +109,8 @@ impl Testbed {
     }
 
     /// What happened since [`Testbed::forget`], or the beginning.
-    pub fn report(&self) -> Report {
-        Report::new(&self.tally, self.now.since(self.since), self.counters())
+    pub fn report(&self) -> ObjectsReport {
+        ObjectsReport::new(&self.tally, self.now.since(self.since), self.counters())
     }
 
     /// Counts from now on.

@@ -6,12 +6,12 @@
 use wire::{Nanos, NodeId};
 
 use super::event::{Event, FlightId};
-use super::state::{Next, State};
+use super::state::{Next, RackState};
 use super::trace::Trace;
 use super::worker::Phase;
 use crate::system::{Fault, System};
 
-impl<S: System> State<S> {
+impl<S: System> RackState<S> {
     /// This will happen then.
     pub(super) fn schedule_fault(&mut self, at: Nanos, fault: Fault) {
         let number = u16::try_from(self.faults.len()).expect("fewer than 2^16 faults in a run");

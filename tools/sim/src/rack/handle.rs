@@ -11,17 +11,17 @@ use std::rc::Rc;
 use node::{Access, Window};
 use wire::{Discipline, GlobalAddr, Mode, Nanos, NodeId, Refusal};
 
-use super::state::State;
+use super::state::RackState;
 use crate::system::{Operation, Outcome, RegionOperation, System, ThreadId, Want};
 
 /// One thread's handle.
 pub struct Handle<S: System> {
-    state: Rc<RefCell<State<S>>>,
+    state: Rc<RefCell<RackState<S>>>,
     thread: ThreadId,
 }
 
 impl<S: System> Handle<S> {
-    pub(super) const fn new(state: Rc<RefCell<State<S>>>, thread: ThreadId) -> Self {
+    pub(super) const fn new(state: Rc<RefCell<RackState<S>>>, thread: ThreadId) -> Self {
         Self { state, thread }
     }
 
@@ -190,7 +190,7 @@ impl<S: System> Handle<S> {
 /// A thread inside a lock.
 #[must_use = "the lock is left when this is dropped"]
 pub struct Inside<S: System> {
-    state: Rc<RefCell<State<S>>>,
+    state: Rc<RefCell<RackState<S>>>,
     thread: ThreadId,
     /// None: it has left.
     token: Option<u64>,

@@ -43,13 +43,13 @@ use wire::{Nanos, NodeId};
 
 use crate::fault::Rules;
 use crate::system::{Fault, System, ThreadId};
-use state::{Next, State};
+use state::{Next, RackState};
 use worker::Phase;
 
 pub use budget::Budget;
 pub use handle::{Handle, Inside};
 pub use histogram::Histogram;
-pub use report::{Counts, Ended, Report};
+pub use report::{Counts, Ended, RackReport};
 pub use setup::{Blocks, Setup};
 pub use trace::{Observer, Trace};
 
@@ -68,7 +68,7 @@ pub enum Until {
 
 /// A rack with a memory system on it.
 pub struct Rack<S: System> {
-    state: Rc<RefCell<State<S>>>,
+    state: Rc<RefCell<RackState<S>>>,
     workers: Vec<Option<Worker>>,
     measured_from: Nanos,
 }
@@ -80,7 +80,7 @@ impl<S: System> Rack<S> {
     /// If such a rack cannot be.
     pub fn new(setup: Setup, system: S) -> Self {
         setup.assert_possible();
-        let state = State::new(setup, system);
+        let state = RackState::new(setup, system);
         let workers = state.threads.iter().map(|_| None).collect();
         Self { state: Rc::new(RefCell::new(state)), workers, measured_from: Nanos::ZERO }
     }
@@ -125,7 +125,7 @@ impl<S: System> Rack<S> {
     }
 
     /// Runs.
-    pub fn run(&mut self, until: Until) -> Report {
+    pub fn run(&mut self, until: Until) -> RackReport {
         self.prepare(until);
         while self.workers.iter().any(Option::is_some) {
             if !self.step() {

@@ -12,11 +12,11 @@
 use wire::Nanos;
 
 use super::event::{Event, Flight, FlightId, ServerId};
-use super::state::State;
+use super::state::RackState;
 use super::trace::Trace;
 use crate::system::{Envelope, Place, Service, System};
 
-impl<S: System> State<S> {
+impl<S: System> RackState<S> {
     /// A call wants this sent. `by` pays for posting what it sends itself; what it sends on behalf of another
     /// processor takes that one's time.
     pub(super) fn send(&mut self, by: Option<ServerId>, at: Nanos, message: S::Message) {

@@ -7,7 +7,7 @@ use wire::Nanos;
 
 use super::budget::Budget;
 use super::histogram::Histogram;
-use super::state::State;
+use super::state::RackState;
 use super::worker::Phase;
 use crate::system::{Envelope, Place, Service, System};
 
@@ -66,7 +66,7 @@ impl Counts {
 
 /// What a run did.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct RackReport {
     /// Why it ended.
     pub ended: Ended,
     /// How long it took, in virtual time.
@@ -91,7 +91,7 @@ pub struct Report {
     pub downlinks: Vec<f64>,
 }
 
-impl Report {
+impl RackReport {
     /// Operations on memory.
     pub fn accesses(&self) -> u64 {
         self.accesses.iter().sum()
@@ -108,7 +108,7 @@ impl Report {
     }
 }
 
-impl<S: System> State<S> {
+impl<S: System> RackState<S> {
     /// Forgets what was counted.
     pub(super) fn clear_counts(&mut self) {
         self.counts = Counts::default();
@@ -124,11 +124,11 @@ impl<S: System> State<S> {
         }
     }
 
-    pub(super) fn report(&self, ended: Ended, time: Nanos) -> Report {
+    pub(super) fn report(&self, ended: Ended, time: Nanos) -> RackReport {
         let share = |busy: Nanos| busy.0 as f64 / time.0.max(1) as f64;
         let (threads, others) = self.servers.split_at(self.threads.len());
         let agents = &others[..self.setup.nodes * self.setup.agents];
-        Report {
+        RackReport {
             ended,
             time,
             counts: self.counts.clone(),

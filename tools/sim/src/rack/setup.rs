@@ -25,7 +25,7 @@ pub struct Setup {
     /// polls for it. Two transfers of a line between cores of one Xeon E5 v4 socket, 50 ns each (core-to-core
     /// latencies of Broadwell-EP as measured with MLC are 45 to 60 ns within a socket).
     pub hand_over: Nanos,
-    /// Whether it is noted where the time of operations goes ([`Report::budget`](super::Report::budget)).
+    /// Whether it is noted where the time of operations goes ([`RackReport::budget`](super::RackReport::budget)).
     pub budget: bool,
     /// What becomes of blocks on the wire.
     pub blocks: Blocks,

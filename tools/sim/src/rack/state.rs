@@ -1,6 +1,6 @@
 //! The rack itself: all state, and what happens when an event comes up.
 //!
-//! It runs under [`Rack::run`](super::Rack::run), which polls the workers that [`State::advance`] names.
+//! It runs under [`Rack::run`](super::Rack::run), which polls the workers that [`RackState::advance`] names.
 //!
 //! What must always hold: virtual time never runs back; the system is called only by an event at its moment, or
 //! for a thread at its clock, which is never earlier; every event is pushed after what causes it.
@@ -21,7 +21,7 @@ use crate::queue::EventQueue;
 use crate::system::{Action, Call, Fault, Place, Processor, Random, System, ThreadId};
 
 /// Everything but the workers' futures.
-pub(super) struct State<S: System> {
+pub(super) struct RackState<S: System> {
     pub(super) system: S,
     pub(super) setup: Setup,
     /// The time of the event that happens now. Threads may be ahead of it.
@@ -67,7 +67,7 @@ pub(super) enum Next {
     Nothing,
 }
 
-impl<S: System> State<S> {
+impl<S: System> RackState<S> {
     pub(super) fn new(setup: Setup, system: S) -> Self {
         let (nodes, threads, agents) = (setup.nodes, setup.threads, setup.agents);
         let node = |index: usize| NodeId(u16::try_from(index).expect("at most 64 nodes"));

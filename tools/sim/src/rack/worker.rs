@@ -25,7 +25,7 @@ use core::task::Poll;
 use wire::{Nanos, NodeId, Refusal};
 
 use super::event::{Event, ServerId};
-use super::state::State;
+use super::state::RackState;
 use super::trace::Trace;
 use crate::system::{Operation, Outcome, Progress, RegionOperation, System, ThreadId};
 
@@ -70,7 +70,7 @@ impl Thread {
     }
 }
 
-impl<S: System> State<S> {
+impl<S: System> RackState<S> {
     pub(super) fn node_of(&self, thread: ThreadId) -> NodeId {
         self.servers[usize::from(thread.0)].node
     }

@@ -2,12 +2,12 @@
 
 use node::Access;
 use sim::coherence::{self, FlowCc};
-use sim::rack::{Blocks, Rack, Report, Setup, Until};
+use sim::rack::{Blocks, Rack, RackReport, Setup, Until};
 use sim::system::{Random, ThreadId};
 use wire::{Discipline, GlobalAddr, Nanos, NodeId};
 
 /// Two nodes of two threads on so many blocks, for a thousand operations.
-fn run(setup: Setup, blocks: u64) -> Report {
+fn run(setup: Setup, blocks: u64) -> RackReport {
     let config =
         coherence::Config { threads: 2, cache: 64 * 4096, memory: 4 << 20, ..coherence::Config::new(2) };
     let mut rack = Rack::new(Setup { threads: 2, ..setup }, FlowCc::new(config));

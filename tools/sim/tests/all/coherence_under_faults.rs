@@ -7,7 +7,7 @@ use std::rc::Rc;
 use node::{Access, Directory};
 use sim::coherence::{self, Contents, FlowCc, SimMessage};
 use sim::fault::{Rules, delay, drop_per_mille, duplicate_per_mille};
-use sim::rack::{Ended, Handle, Rack, Report, Setup, Until};
+use sim::rack::{Ended, Handle, Rack, RackReport, Setup, Until};
 use sim::system::{Fault, Random, ThreadId};
 use wire::{Discipline, GlobalAddr, Nanos, NodeId, Refusal};
 
@@ -71,7 +71,7 @@ fn sum(rack: &mut Rack<FlowCc>, base: GlobalAddr) -> u64 {
 }
 
 /// All threads work under these rules; nothing may be refused, and nothing lost.
-fn run_under(directory: Directory, seed: u64, rules: Rules<SimMessage>) -> Report {
+fn run_under(directory: Directory, seed: u64, rules: Rules<SimMessage>) -> RackReport {
     let (mut rack, base) = prepared(directory, seed);
     rack.set_rules(rules);
     let refused = Rc::default();

@@ -4,7 +4,7 @@ use node::{Access, Window};
 use sim::coherence::{self, Contents, FlowCc};
 use sim::joint::{AGENTS, Config, Joint};
 use sim::locks::Costs;
-use sim::rack::{Handle, Rack, Report, Setup, Until};
+use sim::rack::{Handle, Rack, RackReport, Setup, Until};
 use sim::system::{Fault, Random, System, ThreadId, Want};
 use wire::{AllRules, Discipline, GlobalAddr, Mode, Nanos, NodeId, Refusal, Rule, Rules, Without};
 
@@ -38,7 +38,7 @@ async fn alloc<S: System>(handle: &mut Handle<S>, home: u16, discipline: Discipl
 }
 
 /// Adds 1 to random words of blocks that come and go.
-fn without_locks<S: System + 'static>(mut rack: Rack<S>) -> Report {
+fn without_locks<S: System + 'static>(mut rack: Rack<S>) -> RackReport {
     for thread in (0..6).map(ThreadId) {
         rack.spawn(thread, move |mut handle| async move {
             let mut random = Random::new(thread.0.into());

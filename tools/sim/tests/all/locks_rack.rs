@@ -2,7 +2,7 @@
 //! alone, and whoever enters has the data of the last release.
 
 use sim::locks::{AGENTS, Config, Locks};
-use sim::rack::{Ended, Handle, Rack, Report, Setup, Until};
+use sim::rack::{Ended, Handle, Rack, RackReport, Setup, Until};
 use sim::system::{Random, ThreadId};
 use wire::{AllRules, Discipline, GlobalAddr, Nanos, NodeId, Refusal, Rule, Rules, Without};
 
@@ -42,7 +42,7 @@ fn busy<R: Rules>(
     each: u32,
     writes: u64,
     seed: u64,
-) -> Report {
+) -> RackReport {
     let setup = rack.setup();
     let threads = (setup.nodes - 1) * setup.threads;
     for thread in (0..u16::try_from(threads).unwrap()).map(ThreadId) {

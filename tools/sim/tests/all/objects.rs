@@ -1,6 +1,6 @@
 //! The testbed of the SABRes paper: what it must be like if nobody is in the way, and that nothing torn passes for whole.
 
-use sim::objects::{Chip, Choice, Load, Method, Report, Software, Testbed, Where, Work};
+use sim::objects::{Chip, Choice, Load, Method, ObjectsReport, Software, Testbed, Where, Work};
 
 const ALONE: Load = Load {
     method: Method::Read,
@@ -18,7 +18,7 @@ const ALONE: Load = Load {
 const CROWDED: Load =
     Load { bytes: 1024, objects: 32, choice: Choice::Any, readers: 16, writers: 16, ..ALONE };
 
-fn run(load: Load, seed: u64, operations: u64) -> Report {
+fn run(load: Load, seed: u64, operations: u64) -> ObjectsReport {
     let mut testbed = Testbed::new(Chip::PAPER, Software::PAPER, load, seed);
     testbed.run(operations / 4);
     testbed.forget();

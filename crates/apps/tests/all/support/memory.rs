@@ -23,10 +23,10 @@ pub(crate) struct Rack {
     block: BlockSize,
     nodes: u16,
     accesses: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
 }
 
-struct State {
+struct MemoryState {
     /// One per node.
     memory: Vec<Box<[AtomicU64]>>,
     /// First byte and length of each allocation.
@@ -43,7 +43,7 @@ impl Rack {
             block: BlockSize::new(block).unwrap(),
             nodes,
             accesses: AtomicU64::new(0),
-            state: Mutex::new(State { memory, live: BTreeMap::new(), random: Dice::new(seed) }),
+            state: Mutex::new(MemoryState { memory, live: BTreeMap::new(), random: Dice::new(seed) }),
         })
     }
 
@@ -67,12 +67,12 @@ impl Rack {
         self.accesses.load(Relaxed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MemoryState> {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
-impl State {
+impl MemoryState {
     fn block(&self, addr: GlobalAddr, block: BlockSize) -> &[AtomicU64] {
         let first = usize::try_from(block.tag(addr).addr().offset() / 8).unwrap();
         &self.memory[addr.home().index()][first..first + block.words()]
@@ -144,7 +144,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    async fn step(&self) -> MutexGuard<'_, State> {
+    async fn step(&self) -> MutexGuard<'_, MemoryState> {
         Yield { pending: self.yields }.await;
         self.rack.accesses.fetch_add(1, Relaxed);
         self.rack.lock()
@@ -278,7 +278,7 @@ impl Memory for Worker {
     }
 }
 
-fn fill(state: &State, addr: GlobalAddr, size: u64, word: u64) {
+fn fill(state: &MemoryState, addr: GlobalAddr, size: u64, word: u64) {
     let words =
         usize::try_from(addr.offset() / 8).unwrap()..usize::try_from((addr.offset() + size) / 8).unwrap();
     for place in &state.memory[addr.home().index()][words] {

@@ -92,7 +92,7 @@ pub(super) fn rack(status: &Status) -> String {
     );
     for (why, count) in &membership.ended {
         page.add(
-            Kind::Counter,
+            MetricKind::Counter,
             "rackmem_incarnations_ended",
             "Incarnations of nodes that have ended, by why.",
             &[("why", why)],
@@ -111,7 +111,7 @@ pub(super) fn rack(status: &Status) -> String {
             );
         }
         page.add(
-            Kind::Gauge,
+            MetricKind::Gauge,
             "rackmem_node_incarnation",
             "The node's last incarnation; 0: it was never there.",
             &labels,
@@ -135,21 +135,27 @@ pub(super) fn node(node: &Node, applications: Option<AttachCounts>) -> String {
 fn add_node(page: &mut Page, node: &Node) {
     let id = node.id.to_string();
     let labels = [("node", id.as_str())];
-    page.add(Kind::Gauge, "rackmem_node_up", "1 while the node is in the rack.", &labels, u64::from(node.up));
+    page.add(
+        MetricKind::Gauge,
+        "rackmem_node_up",
+        "1 while the node is in the rack.",
+        &labels,
+        u64::from(node.up),
+    );
     let Some(counts) = &node.counts else { return };
     if let Some(recovering) = counts.recovering {
         let help = "1 while the node rebuilds its directory after somebody died.";
-        page.add(Kind::Gauge, "rackmem_node_recovering", help, &labels, u64::from(recovering));
+        page.add(MetricKind::Gauge, "rackmem_node_recovering", help, &labels, u64::from(recovering));
     }
     let help = "Bytes of the node's memory in allocations.";
-    page.add(Kind::Gauge, "rackmem_node_memory_used_bytes", help, &labels, counts.memory_live_bytes);
+    page.add(MetricKind::Gauge, "rackmem_node_memory_used_bytes", help, &labels, counts.memory_live_bytes);
     for (name, help, count) in node_counters(counts) {
-        page.add(Kind::Counter, name, help, &labels, count);
+        page.add(MetricKind::Counter, name, help, &labels, count);
     }
     for (cause, count) in &counts.dropped {
         let labels = [("node", id.as_str()), ("cause", cause)];
         let help = "Packets that the node's machines had no use for, by cause.";
-        page.add(Kind::Counter, "rackmem_node_dropped", help, &labels, *count);
+        page.add(MetricKind::Counter, "rackmem_node_dropped", help, &labels, *count);
     }
     for (name, help, count) in [
         ("rackmem_nic_sent", "Packets that the node's NIC has sent.", counts.nic.sent),
@@ -162,11 +168,17 @@ fn add_node(page: &mut Page, node: &Node) {
         ("rackmem_nic_repeated", "Times that packets were sent again.", counts.nic.repeated),
         ("rackmem_nic_broken", "Connections that failed and began anew.", counts.nic.broken),
     ] {
-        page.add(Kind::Counter, name, help, &labels, count);
+        page.add(MetricKind::Counter, name, help, &labels, count);
     }
     for (cause, count) in &counts.nic.dropped {
         let labels = [("node", id.as_str()), ("cause", cause)];
-        page.add(Kind::Counter, "rackmem_nic_dropped", "Packets that it dropped, by cause.", &labels, *count);
+        page.add(
+            MetricKind::Counter,
+            "rackmem_nic_dropped",
+            "Packets that it dropped, by cause.",
+            &labels,
+            *count,
+        );
     }
     chains(page, &id, &counts.chains);
     transport(page, &format!("node {id}"), &counts.transport);
@@ -181,7 +193,7 @@ fn chains(page: &mut Page, node: &str, chains: &Chains) {
         ("rackmem_chains_made_bytes", "Bytes that were ever given to clients.", chains.made_bytes),
         ("rackmem_chains_free_bytes", "Bytes of those that are free.", chains.free_bytes),
     ] {
-        page.add(Kind::Gauge, name, help, &labels, count);
+        page.add(MetricKind::Gauge, name, help, &labels, count);
     }
     for (name, help, count) in [
         ("rackmem_chains_calls", "Calls of clients.", chains.calls),
@@ -189,14 +201,14 @@ fn chains(page: &mut Page, node: &str, chains: &Chains) {
         ("rackmem_chains_walked", "Entries that the servers looked at themselves.", chains.walked),
         ("rackmem_chains_swept", "Clients that died, and whose slots came back.", chains.swept),
     ] {
-        page.add(Kind::Counter, name, help, &labels, count);
+        page.add(MetricKind::Counter, name, help, &labels, count);
     }
 }
 
 fn add_applications(page: &mut Page, node: u16, counts: &AttachCounts) {
     let labels = [("node", node.to_string())];
     let help = "Threads of applications that are attached to the node.";
-    page.add(Kind::Gauge, "rackmem_applications_attached", help, &labels, counts.attached);
+    page.add(MetricKind::Gauge, "rackmem_applications_attached", help, &labels, counts.attached);
     for (name, help, count) in [
         (
             "rackmem_applications_accepted",
@@ -205,13 +217,13 @@ fn add_applications(page: &mut Page, node: u16, counts: &AttachCounts) {
         ),
         ("rackmem_applications_operations", "Operations done for applications.", counts.operations),
     ] {
-        page.add(Kind::Counter, name, help, &labels, count);
+        page.add(MetricKind::Counter, name, help, &labels, count);
     }
     for (why, count) in [("malformed", counts.malformed), ("late", counts.late), ("refused", counts.refused)]
     {
         let labels = [("node", node.to_string()), ("why", why.to_owned())];
         let help = "Connections of applications that the node has ended, by why.";
-        page.add(Kind::Counter, "rackmem_applications_ended", help, &labels, count);
+        page.add(MetricKind::Counter, "rackmem_applications_ended", help, &labels, count);
     }
 }
 
@@ -238,16 +250,22 @@ fn transport(page: &mut Page, place: &str, transport: &Transport) {
         ("rackmem_transport_received_bytes", "Their bytes.", transport.received_bytes),
         ("rackmem_transport_wake_ups", "Peers woken by a system call.", transport.wake_ups),
     ] {
-        page.add(Kind::Counter, name, help, &labels, count);
+        page.add(MetricKind::Counter, name, help, &labels, count);
     }
     for (cause, count) in &transport.dropped {
         let labels = [("place", place), ("cause", cause)];
-        page.add(Kind::Counter, "rackmem_transport_dropped", "Messages dropped, by cause.", &labels, *count);
+        page.add(
+            MetricKind::Counter,
+            "rackmem_transport_dropped",
+            "Messages dropped, by cause.",
+            &labels,
+            *count,
+        );
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
+enum MetricKind {
     Counter,
     Gauge,
 }
@@ -256,7 +274,7 @@ type Labels = Vec<(&'static str, String)>;
 
 #[derive(Debug)]
 struct Family {
-    kind: Kind,
+    kind: MetricKind,
     help: &'static str,
     samples: Vec<(Labels, f64)>,
 }
@@ -269,16 +287,16 @@ struct Page {
 
 impl Page {
     fn counter(&mut self, name: &'static str, help: &'static str, count: u64) {
-        self.add::<&str>(Kind::Counter, name, help, &[], count);
+        self.add::<&str>(MetricKind::Counter, name, help, &[], count);
     }
 
     fn gauge(&mut self, name: &'static str, help: &'static str, value: u64) {
-        self.add::<&str>(Kind::Gauge, name, help, &[], value);
+        self.add::<&str>(MetricKind::Gauge, name, help, &[], value);
     }
 
     fn add<V: AsRef<str>>(
         &mut self,
-        kind: Kind,
+        kind: MetricKind,
         name: &'static str,
         help: &'static str,
         labels: &[(&'static str, V)],
@@ -295,12 +313,12 @@ impl Page {
         labels: &[(&'static str, V)],
         value: f64,
     ) {
-        self.sample(Kind::Gauge, name, help, labels, value);
+        self.sample(MetricKind::Gauge, name, help, labels, value);
     }
 
     fn sample<V: AsRef<str>>(
         &mut self,
-        kind: Kind,
+        kind: MetricKind,
         name: &'static str,
         help: &'static str,
         labels: &[(&'static str, V)],
@@ -326,8 +344,8 @@ impl Collector for Page {
             // The format adds a full stop of its own.
             let help = help.trim_end_matches('.');
             let kind_of = match kind {
-                Kind::Counter => ConstCounter::new(0.0).metric_type(),
-                Kind::Gauge => ConstGauge::new(0.0).metric_type(),
+                MetricKind::Counter => ConstCounter::new(0.0).metric_type(),
+                MetricKind::Gauge => ConstGauge::new(0.0).metric_type(),
             };
             let mut family = encoder.encode_descriptor(name, help, None, kind_of)?;
             for (labels, value) in samples {
@@ -343,12 +361,12 @@ impl Collector for Page {
     }
 }
 
-fn encode_sample(kind: Kind, value: f64, encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
+fn encode_sample(kind: MetricKind, value: f64, encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
     // Most are whole, and shown so.
     let whole = value as u64;
     match (kind, whole as f64 == value) {
-        (Kind::Counter, _) => ConstCounter::new(whole).encode(encoder),
-        (Kind::Gauge, true) => ConstGauge::new(whole).encode(encoder),
-        (Kind::Gauge, false) => ConstGauge::new(value).encode(encoder),
+        (MetricKind::Counter, _) => ConstCounter::new(whole).encode(encoder),
+        (MetricKind::Gauge, true) => ConstGauge::new(whole).encode(encoder),
+        (MetricKind::Gauge, false) => ConstGauge::new(value).encode(encoder),
     }
 }

@@ -4,7 +4,7 @@
 //! Killed, it cannot see to that itself: its children notice, and the last one does (see `owner.rs`).
 
 mod child;
-mod place;
+mod used_file;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use rackmem::RackFile;
 use tracing::{info, warn};
 
 use self::child::{Child, Options, Part};
-use self::place::Place;
+use self::used_file::UsedRackFile;
 use super::log::LogArgs;
 use super::read;
 use super::status::ask;
@@ -76,8 +76,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     args.log.begin("up")?;
     let stop = Interrupt::listen()?;
     let place = match &args.config {
-        Some(path) => Place::given(path),
-        None => Place::made(args.nodes, args.transport.kind())?,
+        Some(path) => UsedRackFile::given(path),
+        None => UsedRackFile::made(args.nodes, args.transport.kind())?,
     };
     let file = read(&place.file)?;
     let nodes = u16::try_from(file.config.nodes).expect("at most 64 nodes");

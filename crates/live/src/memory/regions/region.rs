@@ -38,7 +38,7 @@ pub(super) const HOME_DIED: u64 = 2;
 
 /// The state of a region that only this process has: on a line of its own, as every operation looks at it.
 #[repr(align(128))]
-struct State(AtomicU64);
+struct RegionState(AtomicU64);
 
 /// An allocation for one-sided operations.
 pub struct Region {
@@ -67,7 +67,7 @@ impl Region {
         let rest = chunks.split_off(1).into();
         let head = chunks.pop().expect("there are words");
         let end = head.get().len().min(first + words);
-        let state = Held::new(Arc::new(State(AtomicU64::new(INCARNATIONS))), |state| &state.0);
+        let state = Held::new(Arc::new(RegionState(AtomicU64::new(INCARNATIONS))), |state| &state.0);
         Self::of_parts(state, Held::new(head, move |head| &head.get()[first..end]), rest, addr, shape, None)
     }
 

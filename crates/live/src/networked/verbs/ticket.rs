@@ -29,7 +29,7 @@ pub(crate) enum Ended {
 }
 
 #[derive(Default)]
-struct State {
+struct TicketState {
     ended: Option<Ended>,
     waiting: Vec<Arc<Waker>>,
 }
@@ -38,7 +38,7 @@ struct State {
 #[derive(Default)]
 pub struct Ticket {
     is_over: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<TicketState>,
     /// Whose memory is asked, where the thread that waits delivers what is in flight.
     asks: Option<NodeId>,
 }
@@ -53,7 +53,7 @@ impl Ticket {
         self.asks
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TicketState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

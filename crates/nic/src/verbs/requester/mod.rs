@@ -21,7 +21,7 @@ use alloc::collections::VecDeque;
 use wire::roce::{Psn, QpNumber, Verdict};
 use wire::{Nanos, Rule, Rules};
 
-use super::attributes::{Mtu, State, ToSend};
+use super::attributes::{Mtu, QueuePairState, ToSend};
 use super::completion::{CompletionQueue, CqNumber};
 use super::queue_pair::{Context, Health, Path, ended};
 use super::work::{Operation, PostError, Status, WorkRequest};
@@ -272,8 +272,8 @@ impl Requester {
         count
     }
 
-    pub(crate) fn invariants<R: Rules>(&self, rules: R, state: State) {
-        if state == State::Rts {
+    pub(crate) fn invariants<R: Rules>(&self, rules: R, state: QueuePairState) {
+        if state == QueuePairState::Rts {
             let numbered = self.numbered();
             assert!(self.in_flight() <= numbered, "next is behind the end: {self:?}");
             assert!(distance(self.unanswered, self.sent) <= numbered, "more was sent than posted: {self:?}");

@@ -18,7 +18,7 @@ use wire::roce::{Key, NakCode, Psn, QpNumber};
 use wire::{Nanos, Rules};
 
 use self::replay::Replay;
-use super::attributes::{State, ToReceive};
+use super::attributes::{QueuePairState, ToReceive};
 use super::completion::{CompletionQueue, CqNumber};
 use super::queue_pair::{Context, Path, ended};
 use super::work::{Completion, PostError, Receive, Status};
@@ -157,7 +157,7 @@ impl Responder {
         self.path.as_ref().expect("a queue pair that receives is connected")
     }
 
-    pub(crate) fn invariants(&self, state: State) {
+    pub(crate) fn invariants(&self, state: QueuePairState) {
         assert_eq!(self.owed > 0, self.ack_deadline != Nanos::MAX, "{self:?}");
         assert!(self.receives.len() <= self.depth, "{self:?}");
         assert!(self.replay.is_bounded(), "{self:?}");
@@ -166,7 +166,7 @@ impl Responder {
             Message::Write { left, total, .. } => assert!(0 < left && left < total, "{self:?}"),
             Message::Send { receive, placed } => assert!(placed <= receive.local.len, "{self:?}"),
         }
-        if state == State::Err {
+        if state == QueuePairState::Err {
             assert!(self.receives.is_empty() && self.message == Message::None, "{self:?}");
         } else {
             assert!(self.refused.is_none(), "{self:?}");

@@ -30,7 +30,7 @@ pub(crate) fn refused<R: Rules>(pair: &Pair<R>, link: Link, id: u64) -> Result<(
     let ended = pair.nodes[0].completions.iter().find(|completion| completion.id == WorkId(id));
     let status = ended.map(|completion| completion.status);
     let states = [0, 1].map(|at: usize| pair.nodes[at].device.state(link.0[at]));
-    if status != Some(Status::RemoteAccess) || states != [Some(State::Err); 2] {
+    if status != Some(Status::RemoteAccess) || states != [Some(QueuePairState::Err); 2] {
         return Err(format!("work {id} ended with {status:?}, the queue pairs are in {states:?}"));
     }
     match pair.violations() {

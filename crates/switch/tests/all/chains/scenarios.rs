@@ -1,7 +1,7 @@
 //! Steps of appends one after the other, each with what must hold. Where a rule is left out, the scenario that is for it says so: true
 //! means that it went wrong.
 
-use switch::chains::State;
+use switch::chains::AppendState;
 use wire::chains::{Next, Reply, Word};
 use wire::{Nanos, Rules};
 
@@ -282,7 +282,7 @@ fn forgetting_changes_nothing_for_what_is_in_flight() {
         "and so is its acknowledgement, as often as it comes"
     );
     let view = rig.switch.append(client_end(2), psn).unwrap();
-    assert_eq!((view.behind, view.state), (Some((a.at(), a.version())), State::Appended));
+    assert_eq!((view.behind, view.state), (Some((a.at(), a.version())), AppendState::Appended));
     let told = rig.swap(3, b, c);
     assert_eq!(told, tail(b), "nobody knows the tail");
 }

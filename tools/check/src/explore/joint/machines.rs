@@ -29,7 +29,7 @@ pub(super) struct Local {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct SwitchState {
     pub(super) blocks: switch::coherence::canonical::State,
-    pub(super) locks: switch::locks::State,
+    pub(super) locks: switch::locks::DirectoryState,
     pub(super) epoch: SwitchEpoch,
     pub(super) shadow: NodeId,
 }

@@ -24,7 +24,7 @@ pub(super) struct Local {
 /// The state of the switch.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct SwitchState {
-    pub(super) directory: switch::locks::State,
+    pub(super) directory: switch::locks::DirectoryState,
     pub(super) epoch: SwitchEpoch,
 }
 

@@ -24,8 +24,8 @@ use std::time::Duration;
 
 use rackmem::BlockSize;
 
-use self::node::{Done, Kind, Load, Order, Part, Setup};
-use self::report::{Budget, HandOver, Mix, Report};
+use self::node::{BenchLock, Done, Load, Order, Part, Setup};
+use self::report::{Budget, HandOver, LockBenchReport, Mix};
 use super::bare::Bare;
 use super::nodes::{Nodes, spec};
 use super::rounds::median;
@@ -154,7 +154,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
     for nodes in &args.nodes {
         mixes.extend(mixes_on(args, *nodes, &interrupt)?);
     }
-    let report = Report {
+    let report = LockBenchReport {
         transport: args.transport,
         threads: args.threads,
         critical_section_ns: args.critical_section,
@@ -191,10 +191,10 @@ pub(crate) fn record_updates(
     };
     let spec = RackSpec { nodes: usize::from(nodes), ..spec(BlockSize::DEFAULT) };
     let mut rack = Locks::start(transport, &spec, 1, &load, interrupt)?;
-    let warm_up = rack.run(Kind::Carried, &Load { millis: millis / 5 + 10, ..load.clone() })?;
-    let done = rack.run(Kind::Carried, &load)?;
+    let warm_up = rack.run(BenchLock::Carried, &Load { millis: millis / 5 + 10, ..load.clone() })?;
+    let done = rack.run(BenchLock::Carried, &load)?;
     let written = warm_up.iter().chain(&done).map(|thread| thread.writes).sum();
-    sound(Kind::Carried, rack.sum(Kind::Carried)?, written)?;
+    sound(BenchLock::Carried, rack.sum(BenchLock::Carried)?, written)?;
     Ok((rate(&done), least_share(&done)))
 }
 
@@ -217,19 +217,19 @@ impl Locks {
     }
 
     /// What every thread has done; all of them ran at once.
-    fn run(&mut self, kind: Kind, load: &Load) -> Result<Vec<Done>, Fault> {
+    fn run(&mut self, kind: BenchLock, load: &Load) -> Result<Vec<Done>, Fault> {
         let done: Vec<Vec<Done>> = self.0.ask_all(&Order::Run(kind, load.clone()))?;
         Ok(done.concat())
     }
 
     /// The times in which a node writes states that another one wrote last.
-    fn hand_overs(&mut self, kind: Kind, count: u64) -> Result<Samples, Fault> {
+    fn hand_overs(&mut self, kind: BenchLock, count: u64) -> Result<Samples, Fault> {
         self.0.ask::<Samples>(1, Order::WriteAll(kind, count))?;
         self.0.ask(0, Order::WriteAll(kind, count))
     }
 
     /// The sum of all states: how often they were written.
-    fn sum(&mut self, kind: Kind) -> Result<u64, Fault> {
+    fn sum(&mut self, kind: BenchLock) -> Result<u64, Fault> {
         self.0.ask(0, Order::Sum(kind))
     }
 }
@@ -255,18 +255,18 @@ fn hand_over(args: &Args, interrupt: &Interrupt) -> Result<HandOver, Fault> {
         if let Some(bare) = &mut bare {
             exchanged.push(bare.exchange(count)?.mean());
         }
-        let samples = rack.hand_overs(Kind::Carried, count)?;
+        let samples = rack.hand_overs(BenchLock::Carried, count)?;
         carried.push(samples.mean());
         if round > 0 {
             all.add(&samples);
         }
-        layered.push(rack.hand_overs(Kind::Layered, count)?.mean());
+        layered.push(rack.hand_overs(BenchLock::Layered, count)?.mean());
         if interrupt.requested() {
             return Err(Fault::Interrupted);
         }
     }
     let of = |means: &[f64]| median(means[1..].to_vec());
-    for kind in Kind::BOTH {
+    for kind in BenchLock::BOTH {
         let (found, written) = (rack.sum(kind)?, 2 * count * (args.rounds + 1));
         sound(kind, found, written)?;
     }
@@ -284,13 +284,13 @@ fn mixes_on(args: &Args, nodes: u16, interrupt: &Interrupt) -> Result<Vec<Mix>, 
     let load = args.load(nodes, 0);
     let spec = args.spec(nodes, &load);
     let mut rack = Locks::start(args.transport, &spec, args.threads, &load, interrupt)?;
-    let mut written = [0; Kind::BOTH.len()];
+    let mut written = [0; BenchLock::BOTH.len()];
     let mut mixes = Vec::new();
     for read_percent in &args.read_ratio {
         let load = args.load(nodes, *read_percent);
         let warm_up = Load { millis: (load.millis / 5).max(10), ..load.clone() };
         let mut done = Vec::new();
-        for (kind, written) in Kind::BOTH.into_iter().zip(&mut written) {
+        for (kind, written) in BenchLock::BOTH.into_iter().zip(&mut written) {
             let before = rack.run(kind, &warm_up)?;
             let during = rack.run(kind, &load)?;
             *written += before.iter().chain(&during).map(|thread| thread.writes).sum::<u64>();
@@ -308,7 +308,7 @@ fn mixes_on(args: &Args, nodes: u16, interrupt: &Interrupt) -> Result<Vec<Mix>, 
 }
 
 /// What threads wrote has to be there.
-fn sound(kind: Kind, found: u64, written: u64) -> Result<(), Fault> {
+fn sound(kind: BenchLock, found: u64, written: u64) -> Result<(), Fault> {
     if found == written {
         return Ok(());
     }

@@ -18,14 +18,14 @@ use cli::ycsb::random::Random;
 /// Which locks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
+pub(crate) enum BenchLock {
     /// That carry their data.
     Carried,
     /// A word and a queue in coherent memory, and the data there, too.
     Layered,
 }
 
-impl Kind {
+impl BenchLock {
     pub(super) const BOTH: [Self; 2] = [Self::Carried, Self::Layered];
 
     pub(super) const fn name(self) -> &'static str {
@@ -131,23 +131,23 @@ impl Mine {
     }
 
     /// One operation: what it found, or an error. The state has been looked at as a whole.
-    fn turn(&mut self, kind: Kind, lock: u64, write: bool, inside: impl FnOnce()) -> Result<u64, Error> {
+    fn turn(&mut self, kind: BenchLock, lock: u64, write: bool, inside: impl FnOnce()) -> Result<u64, Error> {
         let bytes = zerocopy::IntoBytes::as_mut_bytes(self.state.as_mut_slice());
         let at = lock as usize;
         match (kind, write) {
-            (Kind::Carried, false) => {
+            (BenchLock::Carried, false) => {
                 let guard = self.carried[at].read(&mut self.handle)?;
                 bytes.copy_from_slice(&guard);
                 inside();
             }
-            (Kind::Carried, true) => {
+            (BenchLock::Carried, true) => {
                 let mut guard = self.carried[at].write(&mut self.handle)?;
                 bytes.copy_from_slice(&guard);
                 self.state.iter_mut().for_each(|word| *word += 1);
                 guard.copy_from_slice(zerocopy::IntoBytes::as_bytes(self.state.as_slice()));
                 inside();
             }
-            (Kind::Layered, write) => {
+            (BenchLock::Layered, write) => {
                 let nodes = self.layered.len() as u64;
                 let (locker, lock) = (&mut self.layered[(lock % nodes) as usize], lock / nodes);
                 block_on(locker.acquire(&mut self.handle, lock, write))?;
@@ -171,7 +171,7 @@ impl Mine {
     }
 
     /// Writes each of the first `count` states once, one after the other, and says how long each took.
-    pub(super) fn write_all(&mut self, kind: Kind, count: u64) -> Result<Samples, Error> {
+    pub(super) fn write_all(&mut self, kind: BenchLock, count: u64) -> Result<Samples, Error> {
         let mut recorder = Recorder::new();
         let began = Instant::now();
         let mut last = began;
@@ -187,7 +187,7 @@ impl Mine {
     /// Does what a thread does until it is told to stop.
     pub(super) fn run(
         &mut self,
-        kind: Kind,
+        kind: BenchLock,
         load: &Load,
         plan: &[(u32, bool)],
         stop: &AtomicBool,
@@ -214,7 +214,7 @@ impl Mine {
     }
 
     /// The sum of all states.
-    pub(super) fn sum(&mut self, kind: Kind) -> Result<u64, Error> {
+    pub(super) fn sum(&mut self, kind: BenchLock) -> Result<u64, Error> {
         (0..self.states.len() as u64).map(|lock| self.turn(kind, lock, false, || {})).sum()
     }
 }
@@ -257,11 +257,11 @@ pub(crate) enum Order {
     /// These are all of them, node by node.
     Open(Vec<Part>),
     /// Let the threads run. Answers what each has [`Done`].
-    Run(Kind, Load),
+    Run(BenchLock, Load),
     /// Write the first so many states, one after the other. Answers [`Samples`].
-    WriteAll(Kind, u64),
+    WriteAll(BenchLock, u64),
     /// Answer the sum of all states.
-    Sum(Kind),
+    Sum(BenchLock),
 }
 
 /// A node, and its threads.
@@ -304,7 +304,7 @@ impl Threads {
     }
 
     /// Runs a load, on all threads at once.
-    fn run(&mut self, kind: Kind, load: &Load) -> Result<Vec<Done>, Error> {
+    fn run(&mut self, kind: BenchLock, load: &Load) -> Result<Vec<Done>, Error> {
         let nodes = u64::from(self.node.nodes());
         let plans: Vec<_> = self.numbers().map(|thread| plan(load, nodes, thread as u64)).collect();
         until(

@@ -13,7 +13,7 @@ use cli::processes::TransportKind;
 use cli::size::Bytes;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct LockBenchReport {
     pub(super) transport: TransportKind,
     pub(super) threads: u16,
     pub(super) critical_section_ns: u64,
@@ -103,7 +103,7 @@ fn met(met: bool) -> &'static str {
     if met { "met" } else { "not met" }
 }
 
-impl Report {
+impl LockBenchReport {
     pub(super) fn text(&self) -> String {
         let rows: Vec<_> = self.cached.iter().map(Cached::row).collect();
         let mut text = format!(

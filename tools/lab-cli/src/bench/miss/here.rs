@@ -33,7 +33,7 @@ struct Figure {
 }
 
 #[derive(Debug, Serialize)]
-struct Report {
+struct MissReport {
     block_size: Bytes,
     rounds: u64,
     memcpy_hot_ns: f64,
@@ -201,7 +201,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         figures.push(bench.read_modified(1)?);
         figures.push(bench.read_modified(args.threads)?);
     }
-    let report = Report {
+    let report = MissReport {
         block_size: args.block_size,
         rounds: args.rounds,
         memcpy_hot_ns: hot.1,

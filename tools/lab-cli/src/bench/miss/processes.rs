@@ -104,7 +104,7 @@ impl Busy {
 }
 
 #[derive(Debug, Serialize)]
-struct Report {
+struct ProcessMissReport {
     transport: TransportKind,
     block_size: Bytes,
     rounds: u64,
@@ -177,7 +177,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
     }
     let pingpong = Figure::of(&bare, "bare exchange", None);
     let against = Some(pingpong.median_ns);
-    let report = Report {
+    let report = ProcessMissReport {
         transport: args.transport,
         block_size: args.block_size,
         rounds: args.rounds,
@@ -196,7 +196,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
     output::show(args.json, "bench miss", &report, || text(&report, refused))
 }
 
-fn text(report: &Report, refused: Option<NoRealtime>) -> String {
+fn text(report: &ProcessMissReport, refused: Option<NoRealtime>) -> String {
     let rows: Vec<Vec<String>> = [&report.pingpong]
         .into_iter()
         .chain(&report.misses)

@@ -15,8 +15,8 @@ pub(crate) use node::Objects;
 
 use rackmem::BlockSize;
 
-use self::node::{Found, Kind, Made, Mode, Order};
-use self::report::{Point, Report};
+use self::node::{Found, Made, Mode, ObjectLayout, Order};
+use self::report::{ObjectBenchReport, Point};
 use super::bare::Bare;
 use super::nodes::{Nodes, spec};
 use super::samples::Recorder;
@@ -85,7 +85,8 @@ impl Args {
 
     /// What all layouts of all sizes take, at most.
     fn bytes(&self) -> u64 {
-        let each = |size: &Bytes| self.objects.saturating_mul(size.0 * 5 / 4 + 256) * Kind::ALL.len() as u64;
+        let each =
+            |size: &Bytes| self.objects.saturating_mul(size.0 * 5 / 4 + 256) * ObjectLayout::ALL.len() as u64;
         self.sizes.iter().map(each).fold(0, u64::saturating_add)
     }
 
@@ -113,7 +114,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
     let mut points = Vec::new();
     for size in &args.sizes {
         let mut make = |kind| rack.ask(HOME, Order::Make { kind, bytes: size.0, objects: args.objects });
-        let made: Vec<Made> = Kind::ALL.into_iter().map(&mut make).collect::<Result<_, _>>()?;
+        let made: Vec<Made> = ObjectLayout::ALL.into_iter().map(&mut make).collect::<Result<_, _>>()?;
         for writers in &args.writers {
             let mut rounds: Vec<Vec<Vec<Found>>> = Vec::new();
             for _ in 0..args.rounds {
@@ -133,7 +134,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
             points.push(Point::of(size.0, *writers, &rounds)?);
         }
     }
-    let report = Report {
+    let report = ObjectBenchReport {
         transport: args.transport,
         objects: args.objects,
         millis: args.millis,

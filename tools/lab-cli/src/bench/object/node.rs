@@ -22,7 +22,7 @@ use cli::processes::TransportKind;
 /// How objects are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
+pub(crate) enum ObjectLayout {
     Plain,
     Sabre,
     Lines,
@@ -30,7 +30,7 @@ pub(crate) enum Kind {
     Lock,
 }
 
-impl Kind {
+impl ObjectLayout {
     /// In this order they take turns.
     pub(super) const ALL: [Self; 5] = [Self::Plain, Self::Sabre, Self::Lines, Self::Checksum, Self::Lock];
 
@@ -74,7 +74,7 @@ impl Mode {
 /// Objects that were made.
 #[derive(Clone, Copy, Serialize, Deserialize, Debug)]
 pub(crate) struct Made {
-    kind: Kind,
+    kind: ObjectLayout,
     bytes: u64,
     objects: u64,
     addr: u64,
@@ -84,7 +84,7 @@ pub(crate) struct Made {
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// Make objects that are at home here. Answers what was [`Made`].
-    Make { kind: Kind, bytes: u64, objects: u64 },
+    Make { kind: ObjectLayout, bytes: u64, objects: u64 },
     /// Let so many threads write them.
     Write(Made, u16),
     /// End that.
@@ -144,23 +144,23 @@ pub(crate) struct Found {
 macro_rules! with_layout {
     ($kind:expr, $layout:ident => $action:expr) => {
         match $kind {
-            Kind::Plain => {
+            ObjectLayout::Plain => {
                 type $layout = Plain;
                 $action
             }
-            Kind::Sabre => {
+            ObjectLayout::Sabre => {
                 type $layout = Sabres;
                 $action
             }
-            Kind::Lines => {
+            ObjectLayout::Lines => {
                 type $layout = Lines;
                 $action
             }
-            Kind::Checksum => {
+            ObjectLayout::Checksum => {
                 type $layout = Checksum;
                 $action
             }
-            Kind::Lock => {
+            ObjectLayout::Lock => {
                 type $layout = LockAndRead;
                 $action
             }
@@ -170,7 +170,7 @@ macro_rules! with_layout {
 
 impl Made {
     /// Makes objects at their home.
-    fn make(node: &mut NodeHandle, kind: Kind, bytes: u64, objects: u64) -> Result<Self, Error> {
+    fn make(node: &mut NodeHandle, kind: ObjectLayout, bytes: u64, objects: u64) -> Result<Self, Error> {
         let (count, len) = (objects as usize, bytes as usize);
         let home = node.id();
         let addr = with_layout!(kind, L => <L as Layout>::create(node, count, len, home)?.addr());

@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::node::{Found, Kind};
+use super::node::{Found, ObjectLayout};
 use crate::bench::rounds::{median, table};
 use cli::fault::Fault;
 use cli::processes::TransportKind;
 use cli::size::Bytes;
 
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct ObjectBenchReport {
     pub(super) transport: TransportKind,
     pub(super) objects: u64,
     pub(super) millis: u64,
@@ -40,7 +40,7 @@ pub(super) struct Point {
 /// One layout there.
 #[derive(Debug, Serialize)]
 struct Row {
-    layout: Kind,
+    layout: ObjectLayout,
     /// Nanoseconds of a read that the next one waits for; the median.
     p50_ns: f64,
     /// The same, if it does not wait; only where the objects are within reach.
@@ -69,14 +69,14 @@ const AHEAD: [(u64, f64); 3] = [(128, 1.15), (1024, 1.30), (8192, 1.87)];
 /// How long a SABRe may take, against an unchecked READ.
 const BEHIND: f64 = 1.10;
 
-fn of(kind: Kind) -> usize {
-    Kind::ALL.into_iter().position(|other| other == kind).expect("it is one of them")
+fn of(kind: ObjectLayout) -> usize {
+    ObjectLayout::ALL.into_iter().position(|other| other == kind).expect("it is one of them")
 }
 
 impl Point {
     /// Of rounds, in each of which all kinds took turns; the last mode of each is the one that is compared.
     pub(super) fn of(bytes: u64, writers: u16, rounds: &[Vec<Vec<Found>>]) -> Result<Self, Fault> {
-        let layouts = Kind::ALL
+        let layouts = ObjectLayout::ALL
             .into_iter()
             .enumerate()
             .map(|(at, layout)| {
@@ -96,9 +96,9 @@ impl Point {
                     }),
                     torn_percent: 100.0 * (1.0 - sum(|found| found.reads) / sum(|found| found.attempts)),
                     mixed_percent: 100.0 * sum(|found| found.mixed) / sum(|found| found.judged),
-                    against_sabre: over(&|round| last(round, at) / last(round, of(Kind::Sabre))),
+                    against_sabre: over(&|round| last(round, at) / last(round, of(ObjectLayout::Sabre))),
                 };
-                if layout != Kind::Plain && row.mixed_percent > 0.0 {
+                if layout != ObjectLayout::Plain && row.mixed_percent > 0.0 {
                     return Err(Fault::failed(format_args!(
                         "objects of {} in layout {} were called whole and are of two writes: a bug in rackmem",
                         Bytes(bytes),
@@ -111,7 +111,7 @@ impl Point {
         Ok(Self { bytes, writers, layouts })
     }
 
-    fn against(&self, kind: Kind) -> f64 {
+    fn against(&self, kind: ObjectLayout) -> f64 {
         self.layouts[of(kind)].against_sabre
     }
 }
@@ -120,11 +120,11 @@ impl Point {
 pub(super) fn targets(points: &[Point]) -> Vec<Target> {
     let ahead = points.iter().filter(|point| point.writers == 0).filter_map(|point| {
         let wanted = AHEAD.iter().find(|(bytes, _)| *bytes == point.bytes)?.1;
-        let found = point.against(Kind::Lines);
+        let found = point.against(ObjectLayout::Lines);
         let what = format!("{} without writers: versions in lines against SABRes", Bytes(point.bytes));
         Some(Target { what, found, wanted, met: found >= wanted })
     });
-    let behind = points.iter().map(|point| 1.0 / point.against(Kind::Plain)).max_by(f64::total_cmp);
+    let behind = points.iter().map(|point| 1.0 / point.against(ObjectLayout::Plain)).max_by(f64::total_cmp);
     let behind = behind.map(|found| Target {
         what: "anywhere: SABRes against an unchecked READ, at most".to_owned(),
         found,
@@ -142,7 +142,7 @@ fn per_second(rate: f64) -> String {
     if rate < 1e6 { format!("{:.1} k/s", rate / 1e3) } else { format!("{:.2} M/s", rate / 1e6) }
 }
 
-impl Report {
+impl ObjectBenchReport {
     pub(super) fn text(&self) -> String {
         let mut rows = Vec::new();
         for point in &self.points {
@@ -220,9 +220,9 @@ mod tests {
     #[test]
     fn a_mix_that_was_called_whole_fails_the_run_unless_nobody_promised() {
         let mut mixed = round(10.0, 10.0, 10.0);
-        mixed[of(Kind::Plain)][0] = found(10.0, 3);
+        mixed[of(ObjectLayout::Plain)][0] = found(10.0, 3);
         assert!(Point::of(128, 1, std::slice::from_ref(&mixed)).is_ok());
-        mixed[of(Kind::Checksum)][1] = found(10.0, 1);
+        mixed[of(ObjectLayout::Checksum)][1] = found(10.0, 1);
         assert!(Point::of(128, 1, &[mixed]).is_err());
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use rackmem::BlockSize;
 
-use super::node::{Done, Operating, Operation, Order, Place, RunOrder};
+use super::node::{Done, Operating, Operation, Order, RunOrder, WordLocations};
 use super::report::{Busy, Figure};
 use crate::bench::bare::Bare;
 use crate::bench::nodes::{How, Nodes, spec};
@@ -66,7 +66,7 @@ impl Rack {
         let spec = RackSpec { nodes: question.nodes.into(), memory, ..common };
         let how = How { under, ..How::default() };
         let mut nodes = Nodes::start_as(how, question.transport, &spec, &(), interrupt)?;
-        let place: Place = nodes.ask(HOME, Order::Make(question.words))?;
+        let place: WordLocations = nodes.ask(HOME, Order::Make(question.words))?;
         let open = |node| (node, Order::Open(place, bare && node != HOME));
         nodes.ask_each::<()>((0..question.nodes).map(open))?;
         Ok(Self { nodes, others: HOME + 1..question.nodes })

@@ -24,7 +24,7 @@ pub(crate) use measure::{Question, busy, count, measure};
 pub(crate) use node::{Operating, Operation, counted_name};
 pub(crate) use report::BUSY_P50;
 
-use self::report::Report;
+use self::report::WordBenchReport;
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         operations: &Operation::ALL,
         yardstick: true,
     };
-    let mut report = Report::new(&question);
+    let mut report = WordBenchReport::new(&question);
     if args.busy {
         report.busy = Some(busy(&question, &interrupt)?);
     } else {

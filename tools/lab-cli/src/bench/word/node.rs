@@ -65,14 +65,14 @@ pub(crate) struct RunOrder {
 
 /// Where the words are.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct WordLocations {
     adds: u64,
     /// Words that stay zero.
     zeroes: u64,
     count: u64,
 }
 
-impl Place {
+impl WordLocations {
     /// Allocates them at home here.
     fn make(handle: &mut NodeHandle, count: u64) -> Result<Self, Error> {
         let home = handle.id();
@@ -84,10 +84,10 @@ impl Place {
 /// What the command wants of a node.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) enum Order {
-    /// Allocate so many words here. Answers their [`Place`].
+    /// Allocate so many words here. Answers their [`WordLocations`].
     Make(u64),
     /// These are the words; and whether there have to be words of one's own to compare with.
-    Open(Place, bool),
+    Open(WordLocations, bool),
     /// Operate on them. Answers what was [`Done`].
     Run(RunOrder),
     /// Do one so many times, on the first word, for a program that counts instructions.
@@ -131,7 +131,7 @@ impl Work for Operating {
 
     fn obey(&mut self, order: Order) -> Obeyed {
         match (order, &mut self.mine) {
-            (Order::Make(count), _) => answer(Place::make(&mut self.node.handle(), count)?),
+            (Order::Make(count), _) => answer(WordLocations::make(&mut self.node.handle(), count)?),
             (Order::Open(place, bare), mine) => {
                 *mine = Some(Mine::new(self.node.handle(), &place, bare)?);
                 answer(())
@@ -165,7 +165,7 @@ pub(crate) fn counted_name() -> String {
 
 impl Mine {
     /// `bare`: with words of its own to compare with.
-    fn new(mut handle: NodeHandle, place: &Place, bare: bool) -> Result<Self, Error> {
+    fn new(mut handle: NodeHandle, place: &WordLocations, bare: bool) -> Result<Self, Error> {
         let words = handle.words_at(GlobalAddr::from_bits(place.adds))?;
         let zeroes = handle.words_at(GlobalAddr::from_bits(place.zeroes))?;
         let state = 0x9e37_79b9_7f4a_7c15 + u64::from(handle.id().0);

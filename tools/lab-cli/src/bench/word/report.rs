@@ -51,7 +51,7 @@ impl Busy {
 }
 
 #[derive(Serialize)]
-pub(super) struct Report {
+pub(super) struct WordBenchReport {
     transport: TransportKind,
     nodes: u16,
     words: u64,
@@ -62,7 +62,7 @@ pub(super) struct Report {
     pub(super) busy: Option<Busy>,
 }
 
-impl Report {
+impl WordBenchReport {
     pub(super) fn new(question: &Question<'_>) -> Self {
         Self {
             transport: question.transport,

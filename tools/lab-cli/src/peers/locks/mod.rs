@@ -126,6 +126,6 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         }
     }
     drop(workers);
-    let report = report::Report::new(rows);
+    let report = report::LockPeersReport::new(rows);
     output::show(args.json, "peers --locks", &report, || report.text())
 }

@@ -10,7 +10,7 @@ const LEAST_OVER_REDIS: f64 = 20.0;
 const LEAST_OVER_ETCD: f64 = 100.0;
 
 #[derive(Serialize)]
-pub(super) struct Report {
+pub(super) struct LockPeersReport {
     record_bytes: usize,
     least_over_redis: f64,
     least_over_etcd: f64,
@@ -54,7 +54,7 @@ impl Row {
     }
 }
 
-impl Report {
+impl LockPeersReport {
     pub(super) fn new(rows: Vec<Row>) -> Self {
         Self {
             record_bytes: RECORD,

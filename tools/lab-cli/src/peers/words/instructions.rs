@@ -43,7 +43,7 @@ struct Count {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct InstructionsReport {
     /// What was compared with, and what counted.
     versions: Vec<String>,
     operations: u64,
@@ -93,7 +93,7 @@ pub(super) fn run(json: bool, interrupt: &Interrupt) -> Result<(), Fault> {
     let mut versions: Vec<String> = programs.iter().map(Program::version).collect();
     versions.push(callgrind.version());
     let near = find(&counts, System::Rack, TransportKind::Shm, Operation::FetchAdd);
-    let report = Report {
+    let report = InstructionsReport {
         versions,
         operations: IN_FLIGHT,
         met: near.map(|near| near <= MOST_NEAR),
@@ -108,7 +108,7 @@ fn find(counts: &[Count], system: System, transport: TransportKind, operation: O
     counts.iter().find(is_it).map(|of| of.instructions)
 }
 
-impl Report {
+impl InstructionsReport {
     fn text(&self) -> String {
         let mut rows = Vec::new();
         for transport in [TransportKind::Shm, TransportKind::Udp] {
@@ -156,7 +156,7 @@ mod tests {
             instructions,
         };
         let counts = vec![of(System::Peer(Library::Mpi), 304.0), of(System::Rack, 21.5)];
-        let report = Report {
+        let report = InstructionsReport {
             versions: vec!["MPI: 4".to_owned(), "valgrind-3".to_owned()],
             operations: 10,
             met: Some(false),

@@ -24,7 +24,7 @@ mod report;
 pub(crate) mod routines;
 
 use self::program::{Library, Program, Setting};
-use self::report::{Measured, Report, System};
+use self::report::{Measured, System, WordsReport};
 use super::args::Args;
 use crate::bench::rounds::median;
 use crate::bench::word::{Operation, Question, busy, measure};
@@ -52,7 +52,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
     }
     let folder = RuntimeDir::new()?;
     let mut programs = Vec::new();
-    let mut report = Report::new(args.processes.clone(), WORDS, IN_FLIGHT, args.millis, args.rounds);
+    let mut report = WordsReport::new(args.processes.clone(), WORDS, IN_FLIGHT, args.millis, args.rounds);
     for library in Library::ALL {
         match Program::compile(library, folder.path())? {
             Some(program) => programs.push(program),

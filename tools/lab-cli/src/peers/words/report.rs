@@ -92,7 +92,7 @@ struct Verdict {
 }
 
 #[derive(Serialize)]
-pub(super) struct Report {
+pub(super) struct WordsReport {
     processes: Vec<u16>,
     words: u64,
     in_flight: u64,
@@ -103,7 +103,7 @@ pub(super) struct Report {
     targets: Vec<Verdict>,
 }
 
-impl Report {
+impl WordsReport {
     pub(super) fn new(processes: Vec<u16>, words: u64, in_flight: u64, millis: u64, rounds: u64) -> Self {
         Self {
             processes,
@@ -276,8 +276,8 @@ mod tests {
         }
     }
 
-    fn report(of_rack: f64) -> Report {
-        let mut report = Report::new(vec![2], 1, 1, 1, 1);
+    fn report(of_rack: f64) -> WordsReport {
+        let mut report = WordsReport::new(vec![2], 1, 1, 1, 1);
         for hot in [false, true] {
             for (operation, kind) in [
                 (Operation::FetchAdd, TransportKind::Shm),
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn without_peers_nothing_is_judged() {
-        let mut report = Report::new(vec![2], 1, 1, 1, 1);
+        let mut report = WordsReport::new(vec![2], 1, 1, 1, 1);
         report.add(TransportKind::Udp, 2, measured(System::Rack, Operation::Add, true, 1e9));
         report.judge();
         assert!(report.targets.iter().all(|target| target.met.is_none()));

@@ -13,11 +13,11 @@ pub(super) struct Page {
 pub(super) struct Line {
     pub(super) number: usize,
     pub(super) text: String,
-    pub(super) kind: Kind,
+    pub(super) kind: LineKind,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum LineKind {
     Text,
     Table,
     /// In a code block of this language; `None` for the two lines around it.
@@ -37,16 +37,16 @@ impl Page {
             let kind = match &fence {
                 Some((open, _)) if bare.trim_end() == open => {
                     fence = None;
-                    Kind::Code(None)
+                    LineKind::Code(None)
                 }
-                Some((_, language)) => Kind::Code(Some(language.clone())),
+                Some((_, language)) => LineKind::Code(Some(language.clone())),
                 None if mark.len() >= 3 => {
                     let language = bare[mark.len()..].split([',', ' ']).next().unwrap_or("").to_owned();
                     fence = Some((mark, language));
-                    Kind::Code(None)
+                    LineKind::Code(None)
                 }
-                None if bare.starts_with('|') => Kind::Table,
-                None => Kind::Text,
+                None if bare.starts_with('|') => LineKind::Table,
+                None => LineKind::Text,
             };
             lines.push(Line { number: index + 1, text: line.to_owned(), kind });
         }
@@ -69,12 +69,12 @@ impl Page {
     fn paragraphs(&self) -> Vec<Vec<&Line>> {
         let mut all: Vec<Vec<&Line>> = vec![Vec::new()];
         for line in &self.lines {
-            let alone = line.kind != Kind::Text || line.text.trim().is_empty();
+            let alone = line.kind != LineKind::Text || line.text.trim().is_empty();
             let begins = alone || line.text.trim_start().starts_with(['#', '-', '*', '>', '!']);
             if begins {
                 all.push(Vec::new());
             }
-            if !matches!(line.kind, Kind::Code(_)) {
+            if !matches!(line.kind, LineKind::Code(_)) {
                 all.last_mut().expect("one is open").push(line);
             }
             if alone {
@@ -143,7 +143,7 @@ impl Page {
     /// The names by which headings are linked to, as GitHub makes them.
     pub(super) fn anchors(&self) -> Vec<String> {
         let mut anchors: Vec<String> = Vec::new();
-        for line in self.lines.iter().filter(|line| line.kind == Kind::Text) {
+        for line in self.lines.iter().filter(|line| line.kind == LineKind::Text) {
             let text = line.text.trim_start_matches('#');
             if text.len() == line.text.len() || !text.starts_with(' ') {
                 continue;
@@ -162,7 +162,7 @@ impl Page {
         let mut inside = false;
         for line in &self.lines {
             match &line.kind {
-                Kind::Code(Some(language)) => {
+                LineKind::Code(Some(language)) => {
                     if !inside {
                         blocks.push((language, Vec::new()));
                     }

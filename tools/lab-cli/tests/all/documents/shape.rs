@@ -1,6 +1,6 @@
 //! How long lines and pages are, and what a measurement says of itself.
 
-use super::page::{Kind, Page};
+use super::page::{LineKind, Page};
 use super::repository::Repository;
 use super::{Wrong, assert_all_true};
 
@@ -14,7 +14,7 @@ const EXEMPT: &[&str] = &[];
 fn long_lines(page: &Page) -> Vec<Wrong> {
     // A measurement's command is one line, as it is typed.
     let text =
-        page.lines.iter().filter(|line| line.kind == Kind::Text && !line.text.starts_with("Command: "));
+        page.lines.iter().filter(|line| line.kind == LineKind::Text && !line.text.starts_with("Command: "));
     text.map(|line| (line.number, line.text.chars().count()))
         .filter(|(_, columns)| *columns > COLUMNS)
         .map(|(number, columns)| (number, format!("{columns} columns; {COLUMNS} are allowed")))

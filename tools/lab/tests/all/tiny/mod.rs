@@ -3,7 +3,7 @@
 use lab::figure::input::Inputs;
 use lab::figure::point::Point;
 use lab::figure::run::{Unwatched, measure_all};
-use lab::figure::{Figure, Report, Results, points_of};
+use lab::figure::{Figure, FigureReport, Results, points_of};
 use lab::sizes::Sizes;
 use lab::systems::measure::measure;
 
@@ -26,7 +26,7 @@ pub(crate) fn a_run_is_the_same_again(sizes: &Sizes, points: &[Point], by_chance
 pub(crate) fn every_figure_reports(
     sizes: &Sizes,
     figures: &[&dyn Figure],
-    also: impl Fn(&Report, &[f64]) -> bool,
+    also: impl Fn(&FigureReport, &[f64]) -> bool,
 ) {
     let results = run(sizes, &points_of(figures), 2, 1);
     for figure in figures {

@@ -5,7 +5,7 @@
 
 mod reference;
 
-use reference::{Graph, Kind};
+use reference::{Graph, GraphKind};
 use riscv::machine::{Config, Console, Machine, Schedule};
 use riscv::prebuilt::{GRAPH, GRAPH_LOCAL};
 use riscv::program::Program;
@@ -33,12 +33,12 @@ fn results(graph: &Graph) -> [(&'static str, u64); 6] {
 }
 
 #[track_caller]
-fn agrees(kind: Kind, scale: u32, degree: u64, nodes: usize, schedule: Schedule) {
+fn agrees(kind: GraphKind, scale: u32, degree: u64, nodes: usize, schedule: Schedule) {
     agree(GRAPH, (kind, scale, degree), nodes, schedule);
 }
 
 #[track_caller]
-fn agree(file: &[u8], (kind, scale, degree): (Kind, u32, u64), nodes: usize, schedule: Schedule) {
+fn agree(file: &[u8], (kind, scale, degree): (GraphKind, u32, u64), nodes: usize, schedule: Schedule) {
     let graph = Graph::new(kind, scale, degree);
     let config = Config { schedule, memory: 8 << 20, ..Config::nodes(nodes) };
     for (kernel, result) in results(&graph) {
@@ -49,44 +49,44 @@ fn agree(file: &[u8], (kind, scale, degree): (Kind, u32, u64), nodes: usize, sch
 }
 
 /// What a kernel prints.
-fn right(kernel: &str, result: u64, (kind, scale): (Kind, u32), nodes: usize, graph: &Graph) -> String {
+fn right(kernel: &str, result: u64, (kind, scale): (GraphKind, u32), nodes: usize, graph: &Graph) -> String {
     let (vertices, edges) = (1_u64 << scale, graph.edges());
     format!("{kernel} {}: {nodes} PEs, {vertices} vertices, {edges} edges: {result:x}\n", kind.name())
 }
 
 #[test]
 fn kernels_on_kronecker_graphs_give_what_one_thread_gives() {
-    agrees(Kind::Kronecker, 7, 8, 1, Schedule::Turns);
-    agrees(Kind::Kronecker, 7, 8, 6, Schedule::Turns);
+    agrees(GraphKind::Kronecker, 7, 8, 1, Schedule::Turns);
+    agrees(GraphKind::Kronecker, 7, 8, 6, Schedule::Turns);
 }
 
 #[test]
 fn kernels_on_uniform_graphs_give_what_one_thread_gives() {
-    agrees(Kind::Uniform, 7, 3, 1, Schedule::Turns);
-    agrees(Kind::Uniform, 7, 3, 6, Schedule::Turns);
+    agrees(GraphKind::Uniform, 7, 3, 1, Schedule::Turns);
+    agrees(GraphKind::Uniform, 7, 3, 6, Schedule::Turns);
 }
 
 #[test]
 fn kernels_give_the_same_at_another_scale() {
-    agrees(Kind::Kronecker, 9, 8, 6, Schedule::Turns);
-    agrees(Kind::Uniform, 9, 4, 4, Schedule::Turns);
+    agrees(GraphKind::Kronecker, 9, 8, 6, Schedule::Turns);
+    agrees(GraphKind::Uniform, 9, 4, 4, Schedule::Turns);
 }
 
 #[test]
 fn kernels_in_one_address_space_give_the_same() {
-    agree(GRAPH_LOCAL, (Kind::Kronecker, 7, 8), 1, Schedule::Turns);
-    agree(GRAPH_LOCAL, (Kind::Uniform, 7, 3), 1, Schedule::Turns);
+    agree(GRAPH_LOCAL, (GraphKind::Kronecker, 7, 8), 1, Schedule::Turns);
+    agree(GRAPH_LOCAL, (GraphKind::Uniform, 7, 3), 1, Schedule::Turns);
 }
 
 /// Where it is installed. Each run starts processes, so these are few: `programs/host` alone runs all kernels and patterns.
 #[test]
 fn kernels_on_this_machine_with_a_real_openshmem_give_the_same() {
-    let graph = Graph::new(Kind::Kronecker, 7, 8);
+    let graph = Graph::new(GraphKind::Kronecker, 7, 8);
     let wanted = ["cc", "bc"];
     let mut all: String = results(&graph)
         .iter()
         .filter(|(kernel, _)| wanted.contains(kernel))
-        .map(|(kernel, result)| right(kernel, *result, (Kind::Kronecker, 7), 3, &graph))
+        .map(|(kernel, result)| right(kernel, *result, (GraphKind::Kronecker, 7), 3, &graph))
         .collect();
     all += "sg update ring: 3 PEs, 50 iterations of 4 atomics each: right\n";
     let runs = ["graph cc kron 7 8", "graph bc kron 7 8", "circustent sg update ring 50 64"];
@@ -105,20 +105,20 @@ fn kernels_on_this_machine_with_a_real_openshmem_give_the_same() {
 #[test]
 fn results_do_not_depend_on_who_runs_when() {
     for seed in 1..=3 {
-        agrees(Kind::Kronecker, 5, 6, 5, Schedule::Seeded(seed));
+        agrees(GraphKind::Kronecker, 5, 6, 5, Schedule::Seeded(seed));
     }
 }
 
 #[test]
 fn more_nodes_than_vertices_and_vertices_without_edges_are_no_special_case() {
-    agrees(Kind::Uniform, 3, 1, 12, Schedule::Turns);
-    let sparse = Graph::new(Kind::Uniform, 3, 1);
+    agrees(GraphKind::Uniform, 3, 1, 12, Schedule::Turns);
+    let sparse = Graph::new(GraphKind::Uniform, 3, 1);
     assert!((0..8).any(|vertex| sparse.neighbours(vertex).is_empty()), "each has an edge: try another graph");
 }
 
 #[test]
 fn a_vertex_out_of_reach_is_in_another_component_and_has_no_depth() {
-    let graph = Graph::new(Kind::Uniform, 3, 1);
+    let graph = Graph::new(GraphKind::Uniform, 3, 1);
     let (depths, labels) = (graph.depths(graph.source()), graph.components());
     let near = labels[graph.source() as usize];
     for (depth, label) in depths.iter().zip(&labels) {

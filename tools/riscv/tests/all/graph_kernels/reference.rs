@@ -8,12 +8,12 @@ use random::{GOLDEN, mix};
 
 /// A random graph's kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum GraphKind {
     Kronecker,
     Uniform,
 }
 
-impl Kind {
+impl GraphKind {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Kronecker => "kron",
@@ -38,14 +38,14 @@ fn weight(u: u64, v: u64) -> u64 {
     1 + mix(u.min(v) << 32 | u.max(v)) % 255
 }
 
-fn edge(kind: Kind, scale: u32, number: u64) -> (u64, u64) {
+fn edge(kind: GraphKind, scale: u32, number: u64) -> (u64, u64) {
     let most = (1_u64 << scale) - 1;
     match kind {
-        Kind::Uniform => {
+        GraphKind::Uniform => {
             let bits = mix(number * 2 + 1);
             (bits & most, bits >> 32 & most)
         }
-        Kind::Kronecker => {
+        GraphKind::Kronecker => {
             let (mut u, mut v) = (0_u64, 0_u64);
             for level in 0..u64::from(scale) {
                 let bits = mix((number * 16 + level / 4) * 2 + 1) >> (16 * (level % 4)) & 0xffff;
@@ -66,7 +66,7 @@ fn edge(kind: Kind, scale: u32, number: u64) -> (u64, u64) {
 }
 
 impl Graph {
-    pub(super) fn new(kind: Kind, scale: u32, degree: u64) -> Self {
+    pub(super) fn new(kind: GraphKind, scale: u32, degree: u64) -> Self {
         let mut neighbours = vec![BTreeSet::new(); 1 << scale];
         for number in 0..degree << scale {
             let (u, v) = edge(kind, scale, number);

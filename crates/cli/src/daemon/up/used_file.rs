@@ -17,13 +17,13 @@ use crate::fault::Fault;
 const NAME: &str = "up";
 
 /// A rack file, and whether it goes when the rack does.
-pub(super) struct Place {
+pub(super) struct UsedRackFile {
     pub(super) file: PathBuf,
     /// Locked: then this process has made the file.
     made: Option<File>,
 }
 
-impl Place {
+impl UsedRackFile {
     /// The user's own file.
     pub(super) fn given(path: &Path) -> Self {
         Self { file: path.to_owned(), made: None }
