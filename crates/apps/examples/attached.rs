@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use apps::kv::{Config, KvStore};
+use apps::kv::{KvConfig, KvStore};
 use rackmem::attach::Batch;
 use rackmem::{Discipline, GlobalAddr, Memory, NodeId, Rack, RackFile, block_on};
 
@@ -41,7 +41,7 @@ fn operations<M: Memory>(memory: &mut M, addr: GlobalAddr) -> Outcome {
         Ok(block_on(memory.update(addr, 8, |window| window.set_word(0, window.word(0) + 1)))?)
     })?;
     measure("read of 4 KiB", 1, |_| Ok(block_on(memory.read(addr, &mut block))?))?;
-    let store = block_on(KvStore::create(memory, &Config { expected_keys: 1000, ..Config::default() }))?;
+    let store = block_on(KvStore::create(memory, &KvConfig { expected_keys: 1000, ..KvConfig::default() }))?;
     for key in 0..1000u32 {
         block_on(store.put(memory, &key.to_le_bytes(), &[7; 100]))?;
     }

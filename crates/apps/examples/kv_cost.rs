@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
-use apps::kv::{Config, KvStore};
+use apps::kv::{KvConfig, KvStore};
 use rackmem::{BlockSize, Discipline, Error, GlobalAddr, Memory, Nanos, NodeId, Window, block_on};
 
 /// One node's memory, all of it allocated in turn, never freed.
@@ -126,7 +126,7 @@ fn main() -> Result<(), apps::kv::Error> {
         let words = usize::try_from(records * 220 + (1 << 16)).expect("records fit in memory");
         let mut mem = Plain { words: (0..words).map(|_| AtomicU64::new(0)).collect(), next: 4096 };
         let store =
-            block_on(KvStore::create(&mut mem, &Config { expected_keys: records, ..Config::default() }))?;
+            block_on(KvStore::create(&mut mem, &KvConfig { expected_keys: records, ..KvConfig::default() }))?;
         let mut map = HashMap::new();
         let mut value = vec![7; VALUE];
         for key in &keys {

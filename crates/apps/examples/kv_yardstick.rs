@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::Instant;
 
-use apps::kv::{Config as StoreConfig, KvStore};
+use apps::kv::{KvConfig, KvStore};
 use dashmap::DashMap;
 use rackmem::{Config, NodeId, Rack, block_on};
 use random::Random;
@@ -89,7 +89,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut loader = rack.node(NodeId(0));
     let store = block_on(KvStore::create(
         &mut loader,
-        &StoreConfig { expected_keys: records as u64, ..StoreConfig::default() },
+        &KvConfig { expected_keys: records as u64, ..KvConfig::default() },
     ))?;
     let map: DashMap<Vec<u8>, Vec<u8>> = DashMap::new();
     for (n, key) in keys.iter().enumerate() {

@@ -78,7 +78,7 @@ pub enum Effect {
 
 /// How a client works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct ClientConfig {
     /// How long a cursor counts: less than slots stay in quarantine, by more than clocks can differ meanwhile.
     pub lease: Nanos,
     /// Slots that are asked for at a time.
@@ -171,7 +171,7 @@ const LOOKS: u32 = 4;
 /// A client.
 #[derive(Clone, Debug)]
 pub struct Client<R: Rules = AllRules> {
-    config: Config,
+    config: ClientConfig,
     walk: Walk,
     /// Copies of each slot.
     copies: u8,
@@ -194,14 +194,14 @@ pub struct Client<R: Rules = AllRules> {
 
 impl Client {
     /// A client that knows nothing yet.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: ClientConfig) -> Self {
         Self::with_rules(AllRules, config)
     }
 }
 
 impl<R: Rules> Client<R> {
     /// The same, of which some rules may not hold: for checkers.
-    pub fn with_rules(rules: R, config: Config) -> Self {
+    pub fn with_rules(rules: R, config: ClientConfig) -> Self {
         Self {
             config,
             walk: Walk::default(),

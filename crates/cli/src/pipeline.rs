@@ -3,7 +3,7 @@
 //! The map comes from the program that the racks run: it is built, checked and measured here, not described.
 
 use serde_json::{Value, json};
-use switch::coherence::{Config, Switch};
+use switch::coherence::{Switch, SwitchConfig};
 use switch::pipeline::StageMap;
 use switch::pipeline::stage_map::StageUse;
 
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     nodes: usize,
 
     /// Directory entries
-    #[arg(long, value_name = "N", default_value_t = Config::DEFAULT_ENTRIES)]
+    #[arg(long, value_name = "N", default_value_t = SwitchConfig::DEFAULT_ENTRIES)]
     switch_entries: usize,
 
     /// Print one JSON document instead of the table
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
-    let config = Config { entries: args.switch_entries, ..Config::for_nodes(args.nodes) };
+    let config = SwitchConfig { entries: args.switch_entries, ..SwitchConfig::for_nodes(args.nodes) };
     let switch = Switch::new(&config).map_err(|error| {
         Fault::usage(format_args!(
             "FlowCC for {} nodes and {} directory entries does not fit the chip: {error}\n  \
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_document_adds_up_to_its_totals() {
-        let map = Switch::new(&Config::for_nodes(8)).unwrap().stage_map();
+        let map = Switch::new(&SwitchConfig::for_nodes(8)).unwrap().stage_map();
         let document = document(&map);
         let stages = document["stages"].as_array().unwrap();
         let bytes: u64 = stages

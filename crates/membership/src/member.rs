@@ -16,7 +16,7 @@ use crate::timing::Timing;
 
 /// Who a member is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct MemberConfig {
     /// Its node.
     pub node: NodeId,
     /// Nodes of the rack.
@@ -77,7 +77,7 @@ struct Gathering {
 /// A node's side of membership.
 #[derive(Debug)]
 pub struct Member {
-    config: Config,
+    config: MemberConfig,
     phase: Phase,
     /// The last view that has begun.
     roster: Roster,
@@ -97,7 +97,7 @@ impl Member {
     ///
     /// # Panics
     /// If the rack has no such node.
-    pub fn new(config: Config, now: Nanos) -> Self {
+    pub fn new(config: MemberConfig, now: Nanos) -> Self {
         assert!(config.node.index() < config.nodes && config.nodes <= wire::Copyset::NODES);
         Self {
             config,

@@ -24,7 +24,7 @@ pub mod locks;
 mod rack_node;
 pub mod store;
 
-pub use coherence::config::{Backoff, Config, Directory, HoldTime, Peeks, Retransmission};
+pub use coherence::config::{Backoff, Directory, HoldTime, NodeConfig, Peeks, Retransmission};
 pub use coherence::counters::{Counters, Drop};
 pub use coherence::message::{Effect, Message, Outcome, Started};
 pub use coherence::node::Node;

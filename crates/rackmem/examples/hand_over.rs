@@ -51,7 +51,7 @@ fn measure(mut nodes: Vec<NodeHandle>, rounds: Option<usize>) {
 fn over_shared_memory(config: &Config, rounds: Option<usize>) {
     let dir = std::env::temp_dir().join(format!("rackmem-hand-over-{}", std::process::id()));
     let open = |me| -> Arc<dyn Transport> {
-        let config = shm::Config {
+        let config = shm::ShmConfig {
             dir: PathBuf::from(&dir),
             me,
             block: 4096,

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use switch::coherence::{Config, Effect, Resubmit, Switch};
+use switch::coherence::{Effect, Resubmit, Switch, SwitchConfig};
 use wire::{BlockTag, Copyset, GlobalStatus, NodeId, Packet, PacketKind, RequesterId, Seq, SlotId, Status};
 
 const NODES: usize = 8;
@@ -27,7 +27,8 @@ struct Rack {
 
 impl Rack {
     fn new() -> Self {
-        let switch = Switch::new(&Config::for_nodes(NODES)).expect("the paper's directory fits the chip");
+        let switch =
+            Switch::new(&SwitchConfig::for_nodes(NODES)).expect("the paper's directory fits the chip");
         let next = vec![Seq(1); NODES * SlotId::PER_NODE];
         Self { switch, effects: Vec::with_capacity(64), again: Vec::with_capacity(1), next }
     }

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use switch::chains::{Config, Connection, End, Steering};
+use switch::chains::{Connection, End, Steering, SteeringConfig};
 use wire::chains::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Word};
 use wire::roce::{Aeth, AtomicEth, Extension, Key, Opcode, Packet, Psn, QpNumber, Reth, Syndrome};
 use wire::{Nanos, NodeId};
@@ -14,7 +14,7 @@ const APPENDS: u32 = 1_000_000;
 const KEYS: u32 = 10_000;
 
 fn main() {
-    let mut steering = Steering::new(&Config::default()).expect("it fits the chip");
+    let mut steering = Steering::new(&SteeringConfig::default()).expect("it fits the chip");
     let (client, memory) = (
         End { node: NodeId(1), queue_pair: QpNumber::new(5) },
         End { node: NodeId(0), queue_pair: QpNumber::new(7) },

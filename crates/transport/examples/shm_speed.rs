@@ -19,7 +19,7 @@ mod speed {
     use std::process::{Child, Command};
     use std::time::{Duration, Instant};
 
-    use transport::shm::{Config, ShmTransport};
+    use transport::shm::{ShmConfig, ShmTransport};
     use transport::{Body, Contents, Outgoing, PlaceId, Terms, Transport};
     use wire::{BlockTag, Nanos, NodeId, Packet, PacketKind, RequesterId, Seq, SlotId};
 
@@ -94,7 +94,7 @@ mod speed {
 
     fn open(dir: &Path, me: PlaceId) -> ShmTransport {
         let config =
-            Config { dir: dir.to_path_buf(), me, block: 4096, ring_bytes: None, terms: Terms::default() };
+            ShmConfig { dir: dir.to_path_buf(), me, block: 4096, ring_bytes: None, terms: Terms::default() };
         ShmTransport::open(&config).unwrap_or_else(|error| panic!("{error}"))
     }
 

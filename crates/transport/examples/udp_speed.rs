@@ -20,7 +20,7 @@ mod speed {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use std::time::{Duration, Instant};
 
-    use transport::udp::{Config, Key, Naming, UdpTransport};
+    use transport::udp::{Key, Naming, UdpConfig, UdpTransport};
     use transport::{Body, Contents, Outgoing, PlaceId, Terms, Transport};
     use wire::coherence::PacketKind;
     use wire::{BlockTag, NodeId, Packet, RequesterId, Seq, SlotId};
@@ -63,7 +63,7 @@ mod speed {
         // Both have to know the other's port: reserve one of them first.
         let reserved =
             std::net::UdpSocket::bind(listen).and_then(|socket| socket.local_addr()).expect("a port");
-        let config = |me, listen, peers| Config {
+        let config = |me, listen, peers| UdpConfig {
             me,
             listen,
             peers,

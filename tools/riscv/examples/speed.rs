@@ -8,7 +8,7 @@
 
 use std::time::Instant;
 
-use riscv::machine::{Config, Console, Machine, Schedule};
+use riscv::machine::{Console, Machine, MachineConfig, Schedule};
 use riscv::program::Program;
 use riscv::timing::Chip;
 
@@ -61,7 +61,8 @@ fn all(schedule: Schedule, less: u64) {
         let mut best = (f64::MAX, 0, 0);
         for _ in 0..5 {
             let mut machine =
-                Machine::new(program.clone(), &Config { schedule, ..Config::nodes(nodes) }).expect("it fits");
+                Machine::new(program.clone(), &MachineConfig { schedule, ..MachineConfig::nodes(nodes) })
+                    .expect("it fits");
             let begin = now(start);
             machine.run(&mut Console::default()).expect("it ends");
             let total = machine.stats().total();

@@ -5,7 +5,7 @@
 //! host change.
 //!
 //! ```
-//! use riscv::machine::{Config, Console, Machine};
+//! use riscv::machine::{MachineConfig, Console, Machine};
 //! use riscv::program::Program;
 //!
 //! // Every node adds 1 to the same word, the first of node 0's heap. `zero` is 0, so e12 becomes 0 + 1: node 0.
@@ -20,7 +20,7 @@
 //!         mv a0, a4
 //!         ecall
 //! ").unwrap();
-//! let mut machine = Machine::new(program, &Config::nodes(4)).unwrap();
+//! let mut machine = Machine::new(program, &MachineConfig::nodes(4)).unwrap();
 //! let mut codes = machine.run(&mut Console::default()).unwrap();
 //! codes.sort();
 //! assert_eq!(codes, [0, 1, 2, 3]);

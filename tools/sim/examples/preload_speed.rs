@@ -6,14 +6,14 @@
 use std::time::Instant;
 
 use node::Access;
-use sim::coherence::{Config, FlowCc};
+use sim::coherence::{FlowCc, FlowCcConfig};
 use wire::{Discipline, NodeId};
 
 const NODES: u16 = 8;
 
 fn main() {
     let blocks = std::env::args().nth(1).map_or(200_000, |text| text.parse().expect("a number"));
-    let mut system = FlowCc::new(Config { memory: 2 << 30, ..Config::new(NODES.into()) });
+    let mut system = FlowCc::new(FlowCcConfig { memory: 2 << 30, ..FlowCcConfig::new(NODES.into()) });
     let mut preload = system.preload(1);
     let begun = Instant::now();
     for node in (0..NODES).map(NodeId) {

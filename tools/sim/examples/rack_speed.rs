@@ -46,7 +46,7 @@ fn main() {
     let nodes = usize::from(NODES);
     let mut rack = Rack::new(
         Setup::new(nodes),
-        FlowCc::new(coherence::Config { directory, ..coherence::Config::new(nodes) }),
+        FlowCc::new(coherence::FlowCcConfig { directory, ..coherence::FlowCcConfig::new(nodes) }),
     );
     let begun = Instant::now();
     let parts = rack.with_system_mut(|system| {

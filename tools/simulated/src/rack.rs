@@ -141,7 +141,7 @@ impl SimulatedRack {
             check: config.check,
             ..Setup::new(nodes)
         };
-        let blocks = coherence::Config {
+        let blocks = coherence::FlowCcConfig {
             threads: config.threads,
             block: block_size,
             cache,
@@ -152,9 +152,9 @@ impl SimulatedRack {
             queue,
             epoch,
             check: config.check,
-            ..coherence::Config::new(nodes)
+            ..coherence::FlowCcConfig::new(nodes)
         };
-        let system = joint::Config { blocks, lock_copies, lock_entries, costs: Costs::LIBRARY };
+        let system = joint::JointConfig { blocks, lock_copies, lock_entries, costs: Costs::LIBRARY };
         Ok(Self {
             rack: Rack::new(setup, Joint::new(system)),
             shape: Shape { nodes, block_size, memory },

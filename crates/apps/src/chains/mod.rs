@@ -8,12 +8,12 @@
 //! What must always hold: what is returned for a key was put for that key.
 //!
 //! ```
-//! use apps::chains::{ChainStore, Config};
+//! use apps::chains::{ChainStore, ChainStoreConfig};
 //! use rackmem::{NodeId, Rack};
 //!
 //! let rack = Rack::embedded(rackmem::Config { nodes: 2, memory: 16 << 20, ..rackmem::Config::default() })?;
 //! let (mut here, mut there) = (rack.node(NodeId(0)), rack.node(NodeId(1)));
-//! let mut store = ChainStore::create(&mut here, &Config { expected_keys: 100, ..Config::default() })?;
+//! let mut store = ChainStore::create(&mut here, &ChainStoreConfig { expected_keys: 100, ..ChainStoreConfig::default() })?;
 //! store.put(&mut here, b"visits", &[41])?;
 //!
 //! let (mut same, mut value) = (ChainStore::open(&mut there, store.root())?, Vec::new());
@@ -31,7 +31,7 @@ pub use self::error::Error;
 
 /// What a store is created with.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct ChainStoreConfig {
     /// How many keys the store must have capacity for.
     pub expected_keys: u64,
     /// Bytes of a key and its value together, at most.
@@ -39,7 +39,7 @@ pub struct Config {
     /// How long a client may use what it knows of a key without asking. What was replaced comes back a little later, or, where the rack's
     /// switch steers reads, some seconds.
     pub lease: Nanos,
-    /// Bytes that are written in a second, at most, as the slots count that they are written to ([`Config::slot_bytes`]). If it is more, writers
+    /// Bytes that are written in a second, at most, as the slots count that they are written to ([`ChainStoreConfig::slot_bytes`]). If it is more, writers
     /// wait for what comes back.
     pub written_in_a_second: u64,
     /// The nodes whose memories the store has.
@@ -50,7 +50,7 @@ pub struct Config {
     pub server: NodeId,
 }
 
-impl Default for Config {
+impl Default for ChainStoreConfig {
     fn default() -> Self {
         Self {
             expected_keys: 1 << 12,
@@ -68,7 +68,7 @@ impl Default for Config {
 const KEY_LENGTH: usize = 4;
 const ENTRY_HEAD: usize = 24;
 
-impl Config {
+impl ChainStoreConfig {
     /// Bytes of a slot for the largest record.
     pub fn slot_bytes(&self) -> u64 {
         ((ENTRY_HEAD + KEY_LENGTH + self.record_bytes).max(64) as u64).next_power_of_two()
@@ -99,8 +99,8 @@ impl ChainStore {
     ///
     /// # Errors
     /// If the rack's memory is full, or a node is down.
-    pub fn create(handle: &mut NodeHandle, config: &Config) -> Result<Self, Error> {
-        let Config { homes, copies, server, lease, .. } = config;
+    pub fn create(handle: &mut NodeHandle, config: &ChainStoreConfig) -> Result<Self, Error> {
+        let ChainStoreConfig { homes, copies, server, lease, .. } = config;
         let chains = ChainsConfig {
             homes: homes.clone(),
             bytes: config.bytes_on_each(handle.least_quarantine(*lease)),
@@ -206,10 +206,11 @@ mod tests {
 
     #[test]
     fn memory_is_for_all_keys_and_for_what_rests() {
-        let config = Config { expected_keys: 1000, record_bytes: 1000, ..Config::default() };
+        let config =
+            ChainStoreConfig { expected_keys: 1000, record_bytes: 1000, ..ChainStoreConfig::default() };
         let rest = Nanos::from_millis(1500);
         assert!(config.bytes_on_each(rest) >= 1000 * 2048 + (6 << 20));
-        let spread = Config { homes: vec![NodeId(0), NodeId(1)], ..config.clone() };
+        let spread = ChainStoreConfig { homes: vec![NodeId(0), NodeId(1)], ..config.clone() };
         assert!(spread.bytes_on_each(rest) < config.bytes_on_each(rest));
     }
 }

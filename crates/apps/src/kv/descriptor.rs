@@ -16,7 +16,7 @@ use rackmem::{BlockSize, Discipline, GlobalAddr, Memory, NodeId};
 use random::mix;
 
 use super::bucket::Geometry;
-use super::{Config, Error, KvStore, Placement};
+use super::{Error, KvConfig, KvStore, Placement};
 
 /// "rackmkv" and the version of the format.
 const FORMAT: u64 = u64::from_be_bytes(*b"rackmkv\x01");
@@ -33,7 +33,7 @@ impl KvStore {
     ///
     /// # Errors
     /// If there is no memory for it. What was allocated until then is given back.
-    pub async fn create<M: Memory>(mem: &mut M, config: &Config) -> Result<Self, Error> {
+    pub async fn create<M: Memory>(mem: &mut M, config: &KvConfig) -> Result<Self, Error> {
         let block = mem.block_size();
         let geometry = Geometry::of(block);
         let bucket = geometry.bytes() as u64;

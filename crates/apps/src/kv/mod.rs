@@ -63,11 +63,11 @@
 //!
 //! # Example
 //! ```
-//! use apps::kv::{Config, Error, KvStore};
+//! use apps::kv::{KvConfig, Error, KvStore};
 //! use rackmem::Memory;
 //!
 //! async fn visits<M: Memory>(mem: &mut M) -> Result<u8, Error> {
-//!     let store = KvStore::create(mem, &Config { expected_keys: 1000, ..Config::default() }).await?;
+//!     let store = KvStore::create(mem, &KvConfig { expected_keys: 1000, ..KvConfig::default() }).await?;
 //!     store.put(mem, b"visits", &[41]).await?;
 //!
 //!     // Another worker, on any node, needs only the root's address.
@@ -121,7 +121,7 @@ pub enum Placement {
 
 /// What a store is created with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct KvConfig {
     /// How many keys the bucket array is made for. With more keys the store stays correct; lookups then take
     /// one more look at a bucket for every fourfold of it.
     pub expected_keys: u64,
@@ -131,7 +131,7 @@ pub struct Config {
     pub salt: u64,
 }
 
-impl Default for Config {
+impl Default for KvConfig {
     fn default() -> Self {
         Self { expected_keys: 1 << 16, placement: Placement::Spread, salt: 0 }
     }

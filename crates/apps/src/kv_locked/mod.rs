@@ -13,12 +13,12 @@
 //! without the first, so nobody waits in a circle.
 //!
 //! ```
-//! use apps::kv_locked::{Config, LockedStore};
+//! use apps::kv_locked::{LockedStoreConfig, LockedStore};
 //! use rackmem::{NodeId, Rack};
 //!
 //! let rack = Rack::embedded(rackmem::Config { nodes: 2, memory: 8 << 20, ..rackmem::Config::default() })?;
 //! let (mut here, mut there) = (rack.node(NodeId(0)), rack.node(NodeId(1)));
-//! let store = LockedStore::create(&mut here, &Config { expected_keys: 100, ..Config::default() })?;
+//! let store = LockedStore::create(&mut here, &LockedStoreConfig { expected_keys: 100, ..LockedStoreConfig::default() })?;
 //! store.put(&mut here, b"visits", &[41])?;
 //!
 //! let (same, mut value) = (LockedStore::open(&mut there, store.root())?, Vec::new());
@@ -39,7 +39,7 @@ use crate::kv::hash::KeyHash;
 
 /// What a store is created with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct LockedStoreConfig {
     /// How many keys the buckets are made for. With more keys the store stays correct; buckets then go on in further ones.
     pub expected_keys: u64,
     /// Bytes of a key and its value together, about.
@@ -48,7 +48,7 @@ pub struct Config {
     pub salt: u64,
 }
 
-impl Default for Config {
+impl Default for LockedStoreConfig {
     fn default() -> Self {
         Self { expected_keys: 1 << 16, record_bytes: 128, salt: 0 }
     }
@@ -67,7 +67,7 @@ const KEYS_FOR_FOUR_BUCKETS: u64 = 5;
 
 const MAGIC: u64 = 0x6b76_6c6f_636b_6564;
 
-impl Config {
+impl LockedStoreConfig {
     /// The most that a key and its value take together in any store.
     pub const LONGEST_RECORD: usize = LARGEST_BUCKET - bucket::HEAD - 8;
 
@@ -102,7 +102,7 @@ impl LockedStore {
     ///
     /// # Errors
     /// If the rack's memory fails, or is full.
-    pub fn create(handle: &mut NodeHandle, config: &Config) -> Result<Self, Error> {
+    pub fn create(handle: &mut NodeHandle, config: &LockedStoreConfig) -> Result<Self, Error> {
         let nodes = handle.nodes() as u64;
         let (len, count) = (config.bucket_bytes(), config.buckets(handle.nodes()));
         let each = count / nodes;

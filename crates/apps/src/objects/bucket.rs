@@ -6,7 +6,7 @@
 //! ```
 //! What must always hold: a key is in one slot at most. Whatever the bytes are, nothing here reads beyond them.
 
-use super::Config;
+use super::ObjectStoreConfig;
 
 /// Bytes in front of the slots.
 const HEAD: usize = 24;
@@ -57,7 +57,7 @@ pub(super) fn set_next(bytes: &mut [u8], next: Option<Next>) {
 }
 
 impl Form {
-    pub(super) const fn of(config: &Config) -> Self {
+    pub(super) const fn of(config: &ObjectStoreConfig) -> Self {
         Self { key_bytes: config.key_bytes, value_bytes: config.value_bytes, slots: config.slots }
     }
 
@@ -119,7 +119,12 @@ mod tests {
     use super::*;
 
     fn form() -> (Form, Vec<u8>) {
-        let form = Form::of(&Config { key_bytes: 5, value_bytes: 11, slots: 3, ..Config::default() });
+        let form = Form::of(&ObjectStoreConfig {
+            key_bytes: 5,
+            value_bytes: 11,
+            slots: 3,
+            ..ObjectStoreConfig::default()
+        });
         (form, vec![0; form.bytes()])
     }
 

@@ -23,12 +23,12 @@
 //! A writer that dies before its conditional write has changed nothing, and some further buckets are given to nobody again.
 //!
 //! ```
-//! use apps::objects::{Config, ObjectStore, Sabres};
+//! use apps::objects::{ObjectStoreConfig, ObjectStore, Sabres};
 //! use rackmem::{NodeId, Rack};
 //!
 //! let rack = Rack::embedded(rackmem::Config { nodes: 2, memory: 8 << 20, ..rackmem::Config::default() })?;
 //! let (mut here, mut there) = (rack.node(NodeId(0)), rack.node(NodeId(1)));
-//! let mut store = ObjectStore::<Sabres>::create(&mut here, &Config { expected_keys: 100, ..Config::default() })?;
+//! let mut store = ObjectStore::<Sabres>::create(&mut here, &ObjectStoreConfig { expected_keys: 100, ..ObjectStoreConfig::default() })?;
 //! store.put(&mut here, b"visits", &[41])?;
 //!
 //! let (mut same, mut value) = (ObjectStore::<Sabres>::open(&mut there, store.root())?, Vec::new());
@@ -59,7 +59,7 @@ pub use self::sabres::Sabres;
 
 /// What a store is created with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct ObjectStoreConfig {
     /// How many keys the buckets are made for. There is capacity for some more in further buckets.
     pub expected_keys: u64,
     /// Bytes of the longest key.
@@ -72,7 +72,7 @@ pub struct Config {
     pub salt: u64,
 }
 
-impl Default for Config {
+impl Default for ObjectStoreConfig {
     fn default() -> Self {
         Self { expected_keys: 1 << 16, key_bytes: 16, value_bytes: 128, slots: 4, salt: 0 }
     }
@@ -89,7 +89,7 @@ const MAGIC: u64 = 0x6f62_6a65_6374_7321;
 /// Words of the root in front of the addresses of each node.
 const WORDS: u64 = 8;
 
-impl Config {
+impl ObjectStoreConfig {
     /// Bytes of a bucket.
     pub fn bucket_bytes(&self) -> usize {
         Form::of(self).bytes()
@@ -102,7 +102,7 @@ impl Config {
         (each, each / SPARE + LEAST_SPARE)
     }
 
-    /// Objects that each of so many nodes has, of [`Config::bucket_bytes`] each.
+    /// Objects that each of so many nodes has, of [`ObjectStoreConfig::bucket_bytes`] each.
     pub fn objects_on_each(&self, nodes: usize) -> u64 {
         let (each, spare) = self.on_each(nodes);
         each + spare
@@ -151,7 +151,7 @@ impl<L: Versioned> ObjectStore<L> {
     ///
     /// # Errors
     /// If such buckets cannot be, or the rack's memory fails, or is full.
-    pub fn create(node: &mut NodeHandle, config: &Config) -> Result<Self, Error> {
+    pub fn create(node: &mut NodeHandle, config: &ObjectStoreConfig) -> Result<Self, Error> {
         config.check()?;
         let nodes = node.nodes();
         let (each, spare) = config.on_each(nodes);
@@ -183,7 +183,12 @@ impl<L: Versioned> ObjectStore<L> {
         let mut word = |at: u64| node.read_word(root + at * 8);
         let (slots, key, value) = (word(2)? as usize, word(3)? as usize, word(4)? as usize);
         let (each, salt) = (word(5)?, word(6)?);
-        let form = Form::of(&Config { slots, key_bytes: key, value_bytes: value, ..Config::default() });
+        let form = Form::of(&ObjectStoreConfig {
+            slots,
+            key_bytes: key,
+            value_bytes: value,
+            ..ObjectStoreConfig::default()
+        });
         let mut parts = Vec::new();
         for home in 0..node.nodes() as u64 {
             let at = WORDS + 2 * home;

@@ -1,6 +1,6 @@
 //! The store on chains, through its interface, by threads of all nodes.
 
-use apps::chains::{ChainStore, Config, Error};
+use apps::chains::{ChainStore, ChainStoreConfig, Error};
 use rackmem::{NodeId, Rack};
 
 fn rack() -> Rack {
@@ -12,7 +12,7 @@ fn rack() -> Rack {
 fn keys_of_every_length_have_the_value_that_was_put_last() {
     let rack = rack();
     let (mut here, mut there) = (rack.node(NodeId(0)), rack.node(NodeId(1)));
-    let mut store = ChainStore::create(&mut here, &Config::default()).unwrap();
+    let mut store = ChainStore::create(&mut here, &ChainStoreConfig::default()).unwrap();
     let mut same = ChainStore::open(&mut there, store.root()).unwrap();
     let mut found = Vec::new();
     let keys: Vec<Vec<u8>> = (0..40).map(|len| vec![7; len]).collect();
@@ -33,7 +33,11 @@ fn keys_of_every_length_have_the_value_that_was_put_last() {
 #[test]
 fn what_threads_of_all_nodes_put_is_there_in_the_end_whole() {
     let rack = rack();
-    let config = Config { homes: vec![NodeId(0), NodeId(2)], server: NodeId(1), ..Config::default() };
+    let config = ChainStoreConfig {
+        homes: vec![NodeId(0), NodeId(2)],
+        server: NodeId(1),
+        ..ChainStoreConfig::default()
+    };
     let root = ChainStore::create(&mut rack.node(NodeId(0)), &config).unwrap().root();
     std::thread::scope(|scope| {
         for thread in 0..6_u8 {

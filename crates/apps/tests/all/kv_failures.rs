@@ -3,7 +3,7 @@
 
 use crate::support;
 
-use apps::kv::{Config, Error, KvStore};
+use apps::kv::{Error, KvConfig, KvStore};
 use rackmem::{GlobalAddr, Memory, block_on};
 use support::memory::{Rack, Worker};
 use support::values::value;
@@ -18,7 +18,7 @@ fn one_record(len: usize) -> (Worker, KvStore, GlobalAddr) {
     let rack = Rack::new(1, 256, 1 << 16, 1);
     let mut mem = rack.worker(0);
     let store =
-        block_on(KvStore::create(&mut mem, &Config { expected_keys: 1, ..Config::default() })).unwrap();
+        block_on(KvStore::create(&mut mem, &KvConfig { expected_keys: 1, ..KvConfig::default() })).unwrap();
     let before = rack.allocations();
     block_on(store.put(&mut mem, b"key", &value(1, len))).unwrap();
     let record = rack.allocations().into_iter().find(|place| !before.contains(place)).unwrap().0;
@@ -48,7 +48,7 @@ fn a_full_rack_refuses_puts_and_keeps_what_it_has() {
     let rack = Rack::new(2, 256, 16 << 10, 2);
     let mut mem = rack.worker(0);
     let store =
-        block_on(KvStore::create(&mut mem, &Config { expected_keys: 50, ..Config::default() })).unwrap();
+        block_on(KvStore::create(&mut mem, &KvConfig { expected_keys: 50, ..KvConfig::default() })).unwrap();
     let fits = (0_u16..)
         .take_while(|number| {
             match block_on(store.put(&mut mem, &number.to_le_bytes(), &value(*number, 200))) {
@@ -79,7 +79,7 @@ fn a_store_that_finds_no_room_gives_back_what_it_took() {
     // Capacity for two of the five pieces of the bucket array.
     let rack = Rack::new(2, 4096, 1 << 17, 3);
     let mut mem = rack.worker(0);
-    let config = Config { expected_keys: 10_000, ..Config::default() };
+    let config = KvConfig { expected_keys: 10_000, ..KvConfig::default() };
     let error = block_on(KvStore::create(&mut mem, &config)).unwrap_err();
     assert!(matches!(error, Error::Memory(rackmem::Error::OutOfMemory { .. })));
     assert_eq!(rack.allocations(), []);

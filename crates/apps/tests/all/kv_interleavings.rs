@@ -3,7 +3,7 @@
 
 use crate::support;
 
-use apps::kv::{Config, KvStore, Placement};
+use apps::kv::{KvConfig, KvStore, Placement};
 use rackmem::block_on;
 use random::Dice;
 use support::clients::Run;
@@ -56,7 +56,7 @@ fn run(seed: u64, scenario: &'static Scenario) {
     let mut random = Dice::new(seed ^ 0x5eed);
     let mut mem = run.rack.worker(0);
     let placement = [Placement::Spread, Placement::Local][random.pick(2)];
-    let config = Config { expected_keys: scenario.expected_keys, placement, salt: seed };
+    let config = KvConfig { expected_keys: scenario.expected_keys, placement, salt: seed };
     let store = block_on(KvStore::create(&mut mem, &config)).unwrap();
     let empty = run.rack.allocations().len();
     if scenario.loaded {

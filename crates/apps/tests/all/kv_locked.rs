@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 
 use apps::kv::Error;
-use apps::kv_locked::{Config, LockedStore};
+use apps::kv_locked::{LockedStore, LockedStoreConfig};
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
 use rackmem::{Nanos, NodeHandle, NodeId, Rack};
@@ -21,8 +21,8 @@ fn rack(nodes: usize) -> Rack {
 }
 
 /// So few buckets that they go on in further ones.
-fn crowded() -> Config {
-    Config { expected_keys: 8, record_bytes: 40, salt: 7 }
+fn crowded() -> LockedStoreConfig {
+    LockedStoreConfig { expected_keys: 8, record_bytes: 40, salt: 7 }
 }
 
 #[test]
@@ -111,7 +111,8 @@ fn a_store_that_is_destroyed_gives_back_all_of_its_memory() {
     let rack = rack(2);
     let mut here = rack.node(NodeId(0));
     let create = |handle: &mut NodeHandle| {
-        let config = Config { expected_keys: 6000, record_bytes: 250, ..Config::default() };
+        let config =
+            LockedStoreConfig { expected_keys: 6000, record_bytes: 250, ..LockedStoreConfig::default() };
         LockedStore::create(handle, &config).unwrap()
     };
     // Each takes more than a quarter of the memory.
@@ -184,7 +185,7 @@ fn client(
 #[test]
 fn the_history_of_many_threads_on_hot_keys_is_linearizable() {
     let rack = rack(3);
-    let config = Config { expected_keys: 2, record_bytes: 40, salt: 1 };
+    let config = LockedStoreConfig { expected_keys: 2, record_bytes: 40, salt: 1 };
     let store = LockedStore::create(&mut rack.node(NodeId(0)), &config).unwrap();
     let clock = AtomicU64::new(0);
     let history: Vec<Operation<usize>> = thread::scope(|scope| {

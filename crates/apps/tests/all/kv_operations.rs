@@ -4,7 +4,7 @@ use crate::support;
 
 use std::collections::HashMap;
 
-use apps::kv::{Config, Error, KvStore, Placement};
+use apps::kv::{Error, KvConfig, KvStore, Placement};
 use rackmem::{Discipline, GlobalAddr, Memory, NodeId, block_on};
 use random::Dice;
 use support::clients::perform;
@@ -13,7 +13,7 @@ use support::memory::{Rack, Worker};
 use support::values::value;
 
 fn store(mem: &mut Worker, expected_keys: u64) -> KvStore {
-    block_on(KvStore::create(mem, &Config { expected_keys, ..Config::default() })).unwrap()
+    block_on(KvStore::create(mem, &KvConfig { expected_keys, ..KvConfig::default() })).unwrap()
 }
 
 fn get(store: &KvStore, mem: &mut Worker, key: &[u8]) -> Option<Vec<u8>> {
@@ -198,7 +198,7 @@ fn more_keys_of_one_hash_than_a_bucket_holds_are_refused_and_nothing_is_lost() {
 fn a_store_is_opened_by_its_root_on_any_node() {
     let rack = Rack::new(4, 4096, 1 << 20, 6);
     let mut mem = rack.worker(2);
-    let config = Config { expected_keys: 5000, placement: Placement::Local, salt: 77 };
+    let config = KvConfig { expected_keys: 5000, placement: Placement::Local, salt: 77 };
     let created = block_on(KvStore::create(&mut mem, &config)).unwrap();
     block_on(created.put(&mut mem, b"key", b"value")).unwrap();
     let mut other = rack.worker(3);
@@ -249,7 +249,7 @@ fn records_are_placed_as_configured() {
     for (placement, everywhere) in [(Placement::Spread, true), (Placement::Local, false)] {
         let rack = Rack::new(4, 4096, 1 << 20, 9);
         let mut mem = rack.worker(3);
-        let config = Config { expected_keys: 10_000, placement, ..Config::default() };
+        let config = KvConfig { expected_keys: 10_000, placement, ..KvConfig::default() };
         let store = block_on(KvStore::create(&mut mem, &config)).unwrap();
         let before = rack.allocations();
         for number in 0_u32..200 {

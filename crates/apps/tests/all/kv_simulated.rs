@@ -5,7 +5,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-use apps::kv::{Config, KvStore};
+use apps::kv::{KvConfig, KvStore};
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
 use rackmem::{Memory, NodeId};
@@ -83,7 +83,7 @@ fn run(seed: u64) -> Vec<Operation<u64>> {
     };
     let mut rack = SimulatedRack::new(config).unwrap();
     let store = rack.run_one(NodeId(0), 0, |mut mem| async move {
-        KvStore::create(&mut mem, &Config { expected_keys: 8, ..Config::default() }).await.unwrap()
+        KvStore::create(&mut mem, &KvConfig { expected_keys: 8, ..KvConfig::default() }).await.unwrap()
     });
     let calls = Rc::new(RefCell::new(Vec::new()));
     for number in 0..NODES * 2 {

@@ -3,7 +3,7 @@
 
 use crate::support;
 
-use apps::kv::{Config, KvStore};
+use apps::kv::{KvConfig, KvStore};
 use rackmem::block_on;
 use support::clients::Run;
 use support::history::{Ask, assert_linearizable};
@@ -33,7 +33,7 @@ fn overtake(initial: usize, stalled: &Ask, steps: u64, others: &[&Ask]) -> bool 
     let run = Run::on(Rack::new(2, 256, 1 << 16, steps));
     let mut mem = run.rack.worker(0);
     let store =
-        block_on(KvStore::create(&mut mem, &Config { expected_keys: 1, ..Config::default() })).unwrap();
+        block_on(KvStore::create(&mut mem, &KvConfig { expected_keys: 1, ..KvConfig::default() })).unwrap();
     let empty = run.rack.allocations();
     block_on(run.call(&store, &mut mem, 0, 0, Ask::Put(value(7, initial))));
 

@@ -5,7 +5,7 @@ use crate::support;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 
-use apps::kv::{Config, KvStore};
+use apps::kv::{KvConfig, KvStore};
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
 use rackmem::{Nanos, block_on};
@@ -71,7 +71,7 @@ fn the_history_of_many_threads_on_hot_keys_is_linearizable() {
     let rack = Rack::new(3, 512, 1 << 20, 11);
     let mut mem = rack.worker(0);
     let store =
-        block_on(KvStore::create(&mut mem, &Config { expected_keys: 8, ..Config::default() })).unwrap();
+        block_on(KvStore::create(&mut mem, &KvConfig { expected_keys: 8, ..KvConfig::default() })).unwrap();
     let empty = rack.allocations();
     let clock = AtomicU64::new(0);
     let history: Vec<Operation<usize>> = thread::scope(|scope| {

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use apps::objects::{Config, Error, ObjectStore, Sabres};
+use apps::objects::{Error, ObjectStore, ObjectStoreConfig, Sabres};
 use rackmem::{NodeHandle, NodeId, Rack};
 use random::Random;
 
-const FORM: Config = Config { expected_keys: 40, key_bytes: 12, value_bytes: 30, slots: 2, salt: 1 };
+const FORM: ObjectStoreConfig =
+    ObjectStoreConfig { expected_keys: 40, key_bytes: 12, value_bytes: 30, slots: 2, salt: 1 };
 
 fn rack() -> Rack {
     let config = rackmem::Config { nodes: 2, memory: 4 << 20, cache: 1 << 20, ..rackmem::Config::default() };
     Rack::embedded(config).unwrap()
 }
 
-fn store(node: &mut NodeHandle, config: &Config) -> ObjectStore<Sabres> {
+fn store(node: &mut NodeHandle, config: &ObjectStoreConfig) -> ObjectStore<Sabres> {
     ObjectStore::create(node, config).unwrap()
 }
 
@@ -30,7 +31,7 @@ fn a_store_does_what_a_map_does_also_with_more_keys_than_it_was_made_for() {
     let (mut here, mut there) = (rack.node(NodeId(0)), rack.node(NodeId(1)));
     // Twice as many keys as slots: most are in further buckets at times.
     for (keys, expected_keys) in [(20, 40), (90, 40), (12, 1)] {
-        let mut ours = store(&mut here, &Config { expected_keys, ..FORM });
+        let mut ours = store(&mut here, &ObjectStoreConfig { expected_keys, ..FORM });
         let mut theirs = ObjectStore::<Sabres>::open(&mut there, ours.root()).unwrap();
         let (mut model, mut dice) = (BTreeMap::new(), Random::new(keys));
         for round in 0..6000_u64 {
@@ -72,7 +73,7 @@ fn a_store_does_what_a_map_does_also_with_more_keys_than_it_was_made_for() {
 fn further_buckets_are_given_back_and_a_full_store_says_so_and_stays_sound() {
     let rack = rack();
     let mut node = rack.node(NodeId(0));
-    let mut store = store(&mut node, &Config { expected_keys: 20, slots: 1, ..FORM });
+    let mut store = store(&mut node, &ObjectStoreConfig { expected_keys: 20, slots: 1, ..FORM });
     let key = |number: u32| number.to_le_bytes();
     let mut full = None;
     for round in 0..20 {
@@ -114,10 +115,10 @@ fn what_does_not_fit_and_what_is_no_store_is_refused_with_why() {
     let none = ObjectStore::<Sabres>::open(&mut node, root).err();
     assert_eq!(none, Some(Error::NotAStore { root }));
     for config in [
-        Config { slots: 0, ..FORM },
-        Config { key_bytes: 0, ..FORM },
-        Config { value_bytes: 1 << 20, ..FORM },
-        Config { slots: 4000, value_bytes: 1000, ..FORM },
+        ObjectStoreConfig { slots: 0, ..FORM },
+        ObjectStoreConfig { key_bytes: 0, ..FORM },
+        ObjectStoreConfig { value_bytes: 1 << 20, ..FORM },
+        ObjectStoreConfig { slots: 4000, value_bytes: 1000, ..FORM },
     ] {
         let made = ObjectStore::<Sabres>::create(&mut node, &config).err();
         assert_eq!(made, Some(Error::BadBuckets { most: 1 << 20 }), "{config:?}");

@@ -55,7 +55,7 @@ pub enum Effect {
 
 /// How a metadata server works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct MetadataConfig {
     /// Units of memory that there are, from unit 1 on.
     pub units: u32,
     /// How long a slot stays in quarantine: longer than any cursor counts.
@@ -77,7 +77,7 @@ enum Undecided {
 /// A metadata server.
 #[derive(Clone, Debug)]
 pub struct Metadata<R: Rules = AllRules> {
-    config: Config,
+    config: MetadataConfig,
     /// Copies of each slot.
     copies: u8,
     chains: Map<u64, Chain>,
@@ -95,14 +95,14 @@ pub struct Metadata<R: Rules = AllRules> {
 
 impl Metadata {
     /// With this much memory, and no keys.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: MetadataConfig) -> Self {
         Self::with_rules(AllRules, config)
     }
 }
 
 impl<R: Rules> Metadata<R> {
     /// The same, of which some rules may not hold: for checkers.
-    pub fn with_rules(rules: R, config: Config) -> Self {
+    pub fn with_rules(rules: R, config: MetadataConfig) -> Self {
         Self {
             config,
             copies: 1,

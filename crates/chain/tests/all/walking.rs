@@ -2,7 +2,7 @@
 //!
 //! What must always hold: who learns of an entry that somebody else has passed does not throw the others back.
 
-use chain::client::{Client, Config, Effect, OpId, Request, Walk};
+use chain::client::{Client, ClientConfig, Effect, OpId, Request, Walk};
 use chain::metadata::{self, CallId, ClientId, Metadata};
 use chain::{Answer, Appended, Call, Outcome, Replica, Verb};
 use wire::Nanos;
@@ -37,7 +37,7 @@ struct Rig {
 
 impl Rig {
     fn new(walk: Walk) -> Self {
-        let config = Config { lease: Nanos::from_millis(1), slots: 4, cursors: 8 };
+        let config = ClientConfig { lease: Nanos::from_millis(1), slots: 4, cursors: 8 };
         Self { client: Client::new(config).walking(walk), out: Vec::new() }
     }
 
@@ -128,8 +128,12 @@ fn who_lags_behind_takes_what_another_has_learned() {
 #[test]
 fn a_walk_that_is_answered_so_late_that_its_slot_is_the_tail_again_looks_once_more() {
     // Two slots, each used again at once after a short quarantine.
-    let config =
-        metadata::Config { units: 2, quarantine: Nanos(10), timeout: Nanos(1000), decide_after: Nanos::ZERO };
+    let config = metadata::MetadataConfig {
+        units: 2,
+        quarantine: Nanos(10),
+        timeout: Nanos(1000),
+        decide_after: Nanos::ZERO,
+    };
     let (mut server, mut out) = (Metadata::new(config), Vec::new());
     let (client, class, mut number) = (ClientId(1), Class::new(0).unwrap(), 0);
     let mut call = |server: &mut Metadata, now, call| {

@@ -88,7 +88,7 @@ impl Rendezvous {
     pub fn open(&self, me: PlaceId, rack: &Config) -> Result<Arc<dyn Transport>, String> {
         match self {
             Self::Shm { dir } => {
-                let config = shm::Config {
+                let config = shm::ShmConfig {
                     dir: dir.clone(),
                     me,
                     block: rack.most_payload(),
@@ -103,7 +103,7 @@ impl Rendezvous {
                 let all: Vec<(PlaceId, SocketAddr)> =
                     places(addresses.len() - 1).zip(addresses.iter().copied()).collect();
                 let listen = all.iter().find(|(place, _)| *place == me).ok_or("no place of this rack")?.1;
-                let config = udp::Config {
+                let config = udp::UdpConfig {
                     me,
                     listen,
                     peers: all
@@ -113,7 +113,7 @@ impl Rendezvous {
                         .collect(),
                     naming: udp::Naming::default(),
                     key: Some(udp::Key::from_bytes(*key)),
-                    mtu: udp::Config::usual_mtu(listen),
+                    mtu: udp::UdpConfig::usual_mtu(listen),
                     block: rack.most_payload(),
                     coalescing: *coalescing,
                     terms: Terms::default(),

@@ -1,9 +1,9 @@
 //! Which engine keeps the records: coherent memory, regions that locks carry, objects, or chains.
 
-use apps::chains::{ChainStore, Config as ChainConfig};
-use apps::kv::{Config as KvConfig, KvStore};
-use apps::kv_locked::{Config as LockedConfig, LockedStore};
-use apps::objects::{Config as ObjectsConfig, ObjectStore, Sabres};
+use apps::chains::{ChainStore, ChainStoreConfig};
+use apps::kv::{KvConfig, KvStore};
+use apps::kv_locked::{LockedStore, LockedStoreConfig};
+use apps::objects::{ObjectStore, ObjectStoreConfig, Sabres};
 use clap::ValueEnum;
 use rackmem::{BlockSize, GlobalAddr, Nanos, NodeHandle, NodeId, block_on};
 use serde::{Deserialize, Serialize};
@@ -85,7 +85,7 @@ fn by_default(workload: &Workload, block: BlockSize) -> Engine {
     /// What the store keeps beside a key and its value.
     const BESIDE: usize = 16;
     let record = locked_config(workload).record_bytes;
-    let longest = apps::kv_locked::Config::LONGEST_RECORD;
+    let longest = apps::kv_locked::LockedStoreConfig::LONGEST_RECORD;
     if record + BESIDE > block.len() && record <= longest { Engine::Locked } else { Engine::Coherent }
 }
 
@@ -97,40 +97,40 @@ fn key_bytes(workload: &Workload) -> usize {
 }
 
 /// How a store for this workload is created in regions that locks carry.
-pub(crate) fn locked_config(workload: &Workload) -> LockedConfig {
-    LockedConfig {
+pub(crate) fn locked_config(workload: &Workload) -> LockedStoreConfig {
+    LockedStoreConfig {
         expected_keys: workload.expected_records(),
         record_bytes: workload.record_len() + key_bytes(workload),
-        ..LockedConfig::default()
+        ..LockedStoreConfig::default()
     }
 }
 
 /// The same in objects.
-pub(crate) fn objects_config(workload: &Workload) -> ObjectsConfig {
-    ObjectsConfig {
+pub(crate) fn objects_config(workload: &Workload) -> ObjectStoreConfig {
+    ObjectStoreConfig {
         expected_keys: workload.expected_records(),
         key_bytes: key_bytes(workload),
         value_bytes: workload.record_len(),
-        ..ObjectsConfig::default()
+        ..ObjectStoreConfig::default()
     }
 }
 
 /// The same in chains.
-pub(crate) fn chain_config(workload: &Workload, chains: Chains) -> ChainConfig {
+pub(crate) fn chain_config(workload: &Workload, chains: Chains) -> ChainStoreConfig {
     /// More than a thread puts in a second on any rack, and more bytes than all of them do on one machine.
     const PUTS: u64 = 20_000;
     const MOST: u64 = 512 << 20;
-    let config = ChainConfig {
+    let config = ChainStoreConfig {
         expected_keys: workload.expected_records(),
         record_bytes: workload.record_len() + key_bytes(workload),
         lease: Nanos::from_millis(chains.lease.into()),
         homes: (0..64).map(NodeId).take(chains.memories).collect(),
         copies: chains.copies.into(),
         server: NodeId(0),
-        ..ChainConfig::default()
+        ..ChainStoreConfig::default()
     };
     let written = (chains.clients as u64 * PUTS).saturating_mul(config.slot_bytes());
-    ChainConfig { written_in_a_second: written.min(MOST), ..config }
+    ChainStoreConfig { written_in_a_second: written.min(MOST), ..config }
 }
 
 /// A store.

@@ -24,7 +24,7 @@ pub(crate) struct NodeMachines {
 }
 
 impl NodeMachines {
-    pub(crate) fn new(node: Node, locks: node::locks::Config) -> Self {
+    pub(crate) fn new(node: Node, locks: node::locks::LockNodeConfig) -> Self {
         Self {
             node,
             locks: NodeLocks::new(LockNode::new(locks)),

@@ -69,7 +69,7 @@ impl Relay {
     /// # Panics
     /// If the chip has no capacity for the program.
     pub(crate) fn new(nodes: usize, steering: Option<config::Steering>, mtu: Mtu) -> Self {
-        let config = |how: config::Steering| chains::Config {
+        let config = |how: config::Steering| chains::SteeringConfig {
             keys: KEYS,
             top: how.keys,
             connections: CONNECTIONS,
@@ -80,7 +80,7 @@ impl Relay {
             lifetime: LIFETIME,
             slot_lifetimes: if how.reads { SLOT_LIFETIMES } else { 1 },
             binding: BINDING,
-            ..chains::Config::default()
+            ..chains::SteeringConfig::default()
         };
         let program = steering.map(|how| Steering::new(&config(how)).expect("the program fits the chip"));
         Self(relay::Relay::new(nodes, program, FOUND))
@@ -157,8 +157,9 @@ mod tests {
     fn the_program_fits_the_chip_beside_the_others_unless_it_steers_reads() {
         let epoch = wire::SwitchEpoch(0);
         let coherence =
-            switch::coherence::Config { nodes: 64, entries: 375_000, epoch, queue: true, peeks: true };
-        let locks = switch::locks::Config { at: wire::LockEnd::Switch, nodes: 64, entries: 65_536, epoch };
+            switch::coherence::SwitchConfig { nodes: 64, entries: 375_000, epoch, queue: true, peeks: true };
+        let locks =
+            switch::locks::DirectoryConfig { at: wire::LockEnd::Switch, nodes: 64, entries: 65_536, epoch };
         let coherence = switch::coherence::Switch::new(&coherence).unwrap().stage_map();
         let locks = switch::locks::Directory::new(&locks).unwrap().stage_map();
         let both = switch::locks::beside(&coherence, &locks).unwrap();

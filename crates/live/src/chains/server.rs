@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chain::metadata::{CallId, ClientId, Config, Effect, Metadata};
+use chain::metadata::{CallId, ClientId, Effect, Metadata, MetadataConfig};
 use chain::{Answer, Appended, Call, Outcome};
 use sorted::{Map, Set};
 use wire::chains::{EntryVersion, Location, UNIT};
@@ -116,7 +116,7 @@ impl Server {
         // A store with copies is not steered, as none is over several memories.
         let decide_after = if *copies > 1 { Nanos::ZERO } else { decide_after };
         let machine =
-            Metadata::new(Config { units, quarantine: *quarantine, timeout: TIMEOUT, decide_after });
+            Metadata::new(MetadataConfig { units, quarantine: *quarantine, timeout: TIMEOUT, decide_after });
         let machine = machine.with_copies(*copies);
         let state = ServerState {
             machine,

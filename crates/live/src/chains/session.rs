@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use chain::client::{Client, Config, Done, Effect, OpId, Request, Walk};
+use chain::client::{Client, ClientConfig, Done, Effect, OpId, Request, Walk};
 use chain::{Answer, Appended, Call, Outcome, Verb};
 use wire::Nanos;
 use wire::chains::{Class, ENTRY_HEAD};
@@ -80,7 +80,7 @@ impl Session {
     /// A client on a rack whose switch steers like that.
     pub(super) fn new(store: Arc<Store>, thread: u16, steering: Option<Steering>) -> Self {
         let Setup { lease, quarantine, copies, homes, .. } = &store.setup;
-        let config = Config { lease: *lease, slots: SLOTS, cursors: CURSORS };
+        let config = ClientConfig { lease: *lease, slots: SLOTS, cursors: CURSORS };
         let reads = homes.len() == 1 && steering.is_some_and(|how| how.reads);
         let ask_after = if reads { ASK_AFTER_STEERED } else { ASK_AFTER };
         let mut machine =

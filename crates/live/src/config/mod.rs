@@ -175,8 +175,8 @@ impl Config {
     }
 
     /// How the machines of one node are set up, over a transport that loses nothing.
-    pub(crate) fn node(&self, id: NodeId) -> node::Config {
-        node::Config {
+    pub(crate) fn node(&self, id: NodeId) -> node::NodeConfig {
+        node::NodeConfig {
             block: self.block_size,
             chunk: node::allocator::ChunkSize::for_memory(self.memory, self.block_size),
             directory: self.directory,
@@ -188,7 +188,7 @@ impl Config {
             // would notice a millisecond late.
             hold_time: HoldTime::NONE,
             backoff: Backoff { first: Nanos(400), most: Nanos::from_micros(50) },
-            ..node::Config::new(id, self.nodes, self.memory)
+            ..node::NodeConfig::new(id, self.nodes, self.memory)
         }
     }
 
@@ -205,10 +205,10 @@ impl Config {
     }
 
     /// How the locks of one node are set up, over a transport that loses nothing.
-    pub(crate) fn locks(&self, id: NodeId) -> node::locks::Config {
-        node::locks::Config {
+    pub(crate) fn locks(&self, id: NodeId) -> node::locks::LockNodeConfig {
+        node::locks::LockNodeConfig {
             in_switch: self.directory != Directory::Home,
-            ..node::locks::Config::new(id, self.nodes)
+            ..node::locks::LockNodeConfig::new(id, self.nodes)
         }
     }
 
@@ -223,14 +223,15 @@ impl Config {
     /// If the chip has no capacity for them.
     pub(crate) fn directories(&self) -> (Switch, switch::locks::Directory) {
         let (nodes, epoch) = (self.nodes, SwitchEpoch(0));
-        let coherence = coherence::Config {
+        let coherence = coherence::SwitchConfig {
             nodes,
             entries: self.switch_entries,
             epoch,
             queue: self.queue,
             peeks: self.peek,
         };
-        let locks = switch::locks::Config { at: LockEnd::Switch, nodes, entries: self.lock_entries, epoch };
+        let locks =
+            switch::locks::DirectoryConfig { at: LockEnd::Switch, nodes, entries: self.lock_entries, epoch };
         (
             Switch::new(&coherence).expect("the FlowCC program fits the chip"),
             switch::locks::Directory::new(&locks).expect("the lock program fits the chip"),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use membership::member::{Config as MemberConfig, Effect as Membership, Member};
+use membership::member::{Effect as Membership, Member, MemberConfig};
 use membership::{Message, Session, Timing};
 use node::{Node, Outcome, Pinned, Retransmission, Store, View};
 use switch::coherence::Dump;
@@ -114,8 +114,10 @@ impl NetworkedNode {
         config.incarnation = incarnation;
         config.retransmission =
             Retransmission::AfterRoundTrips { floor: RETRANSMISSION_FLOOR, most: RETRANSMISSION_MOST };
-        let locks =
-            node::locks::Config { retransmission: config.retransmission, ..setup.rack.locks(setup.id) };
+        let locks = node::locks::LockNodeConfig {
+            retransmission: config.retransmission,
+            ..setup.rack.locks(setup.id)
+        };
         let room = transport.one_sided_room();
         let node = Arc::new_cyclic(|this| Self {
             this: this.clone(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use membership::coordinator::{Config as CoordinatorConfig, Coordinator, Effect};
+use membership::coordinator::{Coordinator, CoordinatorConfig, Effect};
 use membership::{Message, Timing};
 use switch::coherence;
 use transport::{Body, Cause, Contents, Outgoing, PlaceId, Transport};

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use live::memory::regions::{Missing, NotMapped, Region, Regions, Shape, Torn};
-use transport::shm::{Config, ShmTransport};
+use transport::shm::{ShmConfig, ShmTransport};
 use transport::{NotObtained, PlaceId, SharedMemory, Sharing, Terms, Transport};
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
 
@@ -60,7 +60,7 @@ struct Node {
 
 impl Node {
     fn open(dir: &std::path::Path, node: NodeId) -> Self {
-        let config = Config {
+        let config = ShmConfig {
             dir: dir.into(),
             me: PlaceId::node(node),
             block: 4096,

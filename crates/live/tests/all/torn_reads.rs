@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use live::memory::NodeMemory;
 use live::memory::regions::{Region, Shape};
-use nic::objects::{self, Attempt, Config, Effect, Engine, Load, Mode};
+use nic::objects::{self, Attempt, Effect, Engine, Load, Mode, SabreConfig};
 use wire::{BlockSize, GlobalAddr, Nanos, NodeId};
 
 const READS: u64 = 20_000;
@@ -84,7 +84,7 @@ fn judge_reads(
 fn by_engine(region: &Region, number: usize, into: &mut [u8]) -> Option<u64> {
     static ATTEMPTS: AtomicU64 = AtomicU64::new(0);
     let blocks = ((into.len() + 8) as u32).div_ceil(64);
-    let mut engine: Engine = Engine::new(Config { mode: Mode::VersionFirst, ..Config::PAPER });
+    let mut engine: Engine = Engine::new(SabreConfig { mode: Mode::VersionFirst, ..SabreConfig::PAPER });
     let attempt = Attempt { requester: 1, number: ATTEMPTS.fetch_add(1, Ordering::Relaxed) };
     let first = number as u64 * u64::from(blocks);
     let (now, mut out) = (Nanos(0), Vec::new());

@@ -25,7 +25,7 @@ const KEPT_DUMPS: usize = 8;
 
 /// What a coordinator has to know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct CoordinatorConfig {
     /// Nodes of the rack.
     pub nodes: usize,
     /// Its epochs are later than this one. Seconds since some year will do: then a coordinator that hears of no
@@ -156,7 +156,7 @@ struct NodeSlot {
 /// Decides who is in the rack.
 #[derive(Debug)]
 pub struct Coordinator {
-    config: Config,
+    config: CoordinatorConfig,
     phase: Phase,
     born: Nanos,
     /// The last call.
@@ -184,7 +184,7 @@ impl Coordinator {
     ///
     /// # Panics
     /// If a rack cannot have so many nodes.
-    pub fn new(config: Config, now: Nanos) -> Self {
+    pub fn new(config: CoordinatorConfig, now: Nanos) -> Self {
         assert!((1..=wire::Copyset::NODES).contains(&config.nodes));
         Self {
             config,

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use wire::{Rule, Rules};
 
 use super::transfer::{Head, Torn};
-use super::{Config, Effect, Engine, Mode, Row};
+use super::{Effect, Engine, Mode, Row, SabreConfig};
 
 /// An odd version: a writer has the object.
 const fn is_written(version: u64) -> bool {
@@ -22,7 +22,7 @@ impl<R: Rules> Engine<R> {
     /// If the memory was not asked for it.
     pub fn on_block(&mut self, row: Row, index: u32, version: u64, out: &mut Vec<Effect>) {
         let at = usize::from(row.0);
-        let Config { mode, depth, .. } = self.config;
+        let SabreConfig { mode, depth, .. } = self.config;
         let transfer = self.rows[at].as_mut().expect("a row is not free before the memory has answered");
         assert!(transfer.arrived < transfer.issued, "block {index} was not asked for: {transfer:?}");
         transfer.arrived += 1;

@@ -73,7 +73,7 @@ pub enum Mode {
 
 /// The sizes of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct SabreConfig {
     /// How objects are read.
     pub mode: Mode,
     /// Active transfers, each with a stream buffer.
@@ -84,7 +84,7 @@ pub struct Config {
     pub timeout: Nanos,
 }
 
-impl Config {
+impl SabreConfig {
     /// The paper's: 16 stream buffers of 32 blocks (section 5.1). How long a requester may be away it does not say.
     pub const PAPER: Self =
         Self { mode: Mode::Speculative, transfers: 16, depth: 32, timeout: Nanos::from_millis(10) };

@@ -8,12 +8,12 @@ use alloc::vec::Vec;
 use wire::{AllRules, Nanos, Rule, Rules};
 
 use super::transfer::{Head, Transfer};
-use super::{Attempt, Config, Counters, Effect, Load, Mode, Object, Refused, Row};
+use super::{Attempt, Counters, Effect, Load, Mode, Object, Refused, Row, SabreConfig};
 
 /// The engine beside a memory.
 #[derive(Clone, Debug)]
 pub struct Engine<R: Rules = AllRules> {
-    pub(super) config: Config,
+    pub(super) config: SabreConfig,
     pub(super) rows: Vec<Option<Transfer>>,
     /// Whose turn it is to ask the memory.
     turn: usize,
@@ -28,14 +28,14 @@ impl Engine {
     ///
     /// # Panics
     /// If it would have no transfers, or stream buffers that watch nothing or more than 64 blocks.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: SabreConfig) -> Self {
         Self::with_rules(AllRules, config)
     }
 }
 
 impl<R: Rules> Engine<R> {
     /// The same, of which some rules may not hold: for checkers.
-    pub fn with_rules(rules: R, config: Config) -> Self {
+    pub fn with_rules(rules: R, config: SabreConfig) -> Self {
         assert!(config.transfers > 0, "no transfer could be active: {config:?}");
         assert!((1..=u64::BITS).contains(&config.depth), "a stream buffer has 1 to 64 bits: {config:?}");
         let rows = (0..config.transfers).map(|_| None).collect();

@@ -13,7 +13,7 @@ use super::{LINE, Line, Operands, Operation, Width};
 
 /// Sizes of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct LinesConfig {
     /// Entries of the miss-status registers.
     pub entries: u8,
     /// Requests that wait in one of them.
@@ -22,7 +22,7 @@ pub struct Config {
     pub lines: u32,
 }
 
-impl Config {
+impl LinesConfig {
     /// The paper's: 64 entries of 64 subentries, 64 KiB of 64 B lines (Table I and section III-D).
     pub const PAPER: Self = Self { entries: 64, subentries: 64, lines: 1024 };
 }
@@ -107,7 +107,7 @@ pub struct Counters {
 /// The engine beside a memory whose lines it can have for itself.
 #[derive(Clone, Debug)]
 pub struct Lines<R: Rules = AllRules> {
-    config: Config,
+    config: LinesConfig,
     entries: Vec<Option<Entry>>,
     made: u64,
     counters: Counters,
@@ -119,14 +119,14 @@ impl Lines {
     ///
     /// # Panics
     /// If it would have no entries or subentries, or its lines are no power of two.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: LinesConfig) -> Self {
         Self::with_rules(AllRules, config)
     }
 }
 
 impl<R: Rules> Lines<R> {
     /// The same, of which some rules may not hold: for checkers.
-    pub fn with_rules(rules: R, config: Config) -> Self {
+    pub fn with_rules(rules: R, config: LinesConfig) -> Self {
         assert!(config.entries > 0 && config.subentries > 0, "nothing could be pending: {config:?}");
         assert!(config.lines.is_power_of_two(), "lines are found by some bits of their address: {config:?}");
         let entries = (0..config.entries).map(|_| None).collect();

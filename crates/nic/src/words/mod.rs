@@ -33,7 +33,7 @@ mod lines;
 mod operation;
 
 pub use fold::{Fold, Folder};
-pub use lines::{Config, Counters, Done, Effect, EntryId, Lines, Refused, Request};
+pub use lines::{Counters, Done, Effect, EntryId, Lines, LinesConfig, Refused, Request};
 pub use operation::{Operands, Operation, Width, of_wire};
 
 /// Bytes of a line.

@@ -41,7 +41,7 @@ pub struct Backoff {
     pub most: Nanos,
 }
 
-/// With [`Config::queue`]: how long a node whose threads write in a block again and again keeps it from the one behind
+/// With [`NodeConfig::queue`]: how long a node whose threads write in a block again and again keeps it from the one behind
 /// in the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HoldTime {
@@ -83,7 +83,7 @@ impl Peeks {
 
 /// A node's configuration.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct NodeConfig {
     /// This node.
     pub id: NodeId,
     /// How many nodes the rack has.
@@ -125,7 +125,7 @@ pub struct Config {
     pub incarnation: Incarnation,
 }
 
-impl Config {
+impl NodeConfig {
     /// The paper's settings for node `id` of `nodes`, with `memory` bytes of memory, over a transport that
     /// loses nothing.
     pub fn new(id: NodeId, nodes: usize, memory: u64) -> Self {

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use wire::{BlockTag, Copyset, Endpoint, Incarnation, Nanos, Packet};
 
-use crate::coherence::config::Config;
+use crate::coherence::config::NodeConfig;
 use crate::coherence::counters::Counters;
 use crate::coherence::message::{Effect, Message, Outcome};
 use crate::store::DataRef;
@@ -13,7 +13,7 @@ pub(crate) struct Context<'a, S, R> {
     pub(crate) rules: R,
     pub(crate) now: Nanos,
     pub(crate) random: u32,
-    pub(crate) config: &'a Config,
+    pub(crate) config: &'a NodeConfig,
     pub(crate) counters: &'a mut Counters,
     /// The nodes that are down.
     pub(crate) down: Copyset,

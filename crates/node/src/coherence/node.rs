@@ -19,7 +19,7 @@ use wire::{
 use crate::allocator::BlockRange;
 use crate::coherence::allocation::Allocation;
 use crate::coherence::cache_agent::CacheAgent;
-use crate::coherence::config::Config;
+use crate::coherence::config::NodeConfig;
 use crate::coherence::context::Context;
 use crate::coherence::counters::Counters;
 use crate::coherence::home::HomeAgent;
@@ -32,7 +32,7 @@ use crate::store::{Access, FrameId, Moment, Store};
 /// The state machines of one node.
 pub struct Node<R: Rules = AllRules> {
     pub(crate) rules: R,
-    pub(crate) config: Config,
+    pub(crate) config: NodeConfig,
     pub(crate) counters: Counters,
     pub(crate) requesters: Requesters,
     pub(crate) cache_agent: CacheAgent,
@@ -71,7 +71,7 @@ impl Node {
     ///
     /// # Panics
     /// If the rack has no nodes, more than a copyset can name, or not this one.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: NodeConfig) -> Self {
         Self::with_rules(AllRules, config)
     }
 }
@@ -81,7 +81,7 @@ impl<R: Rules> Node<R> {
     ///
     /// # Panics
     /// If the rack has no nodes, more than a copyset can name, or not this one.
-    pub fn with_rules(rules: R, config: Config) -> Self {
+    pub fn with_rules(rules: R, config: NodeConfig) -> Self {
         assert!(
             (1..=Copyset::NODES).contains(&config.nodes),
             "a rack has 1 to 64 nodes, not {}",
@@ -243,7 +243,7 @@ impl<R: Rules> Node<R> {
     }
 
     /// How the node was set up.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &NodeConfig {
         &self.config
     }
 

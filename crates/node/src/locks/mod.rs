@@ -28,7 +28,7 @@
 //! The queue at the holder has the node's own threads and other nodes, in the order in which they came. Readers at
 //! its head are served together, wherever they are, and then the first writer behind them, who gets the queue. Threads
 //! of a node whose turn is not the first stand behind all others again when the queue moves to their node. So
-//! whoever waits is passed by every other waiter a bounded number of times. [`Config::preference`] lets a bounded
+//! whoever waits is passed by every other waiter a bounded number of times. [`LockNodeConfig::preference`] lets a bounded
 //! number of the node's own threads go first.
 //!
 //! # What must always hold
@@ -74,7 +74,7 @@ pub use store::{Full, LockStore, Users};
 
 /// How a node's locks are set up. The same on all nodes of a rack, but for the id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct LockNodeConfig {
     /// This node.
     pub id: NodeId,
     /// How many nodes the rack has.
@@ -91,7 +91,7 @@ pub struct Config {
     pub keeps: bool,
 }
 
-impl Config {
+impl LockNodeConfig {
     /// The paper's settings, over a transport that loses nothing.
     pub const fn new(id: NodeId, nodes: usize) -> Self {
         Self {
@@ -186,7 +186,7 @@ impl LockCounters {
 #[derive(Clone)]
 pub struct LockNode<R: Rules = AllRules> {
     rules: R,
-    config: Config,
+    config: LockNodeConfig,
     counters: LockCounters,
     /// By address; one for every lock that this node has touched in this incarnation of the switch: what it has left, it must know.
     locks: Map<GlobalAddr, Lock>,
@@ -219,7 +219,7 @@ pub struct LockNode<R: Rules = AllRules> {
 struct Context<'a, S, R> {
     rules: R,
     now: Nanos,
-    config: Config,
+    config: LockNodeConfig,
     counters: &'a mut LockCounters,
     store: &'a mut S,
     out: &'a mut Vec<LockEffect>,
@@ -250,7 +250,7 @@ impl<S, R> Context<'_, S, R> {
 
 impl LockNode {
     /// A node without locks.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: LockNodeConfig) -> Self {
         Self::with_rules(AllRules, config)
     }
 }
@@ -260,7 +260,7 @@ impl<R: Rules> LockNode<R> {
     ///
     /// # Panics
     /// If the rack has no nodes, or more than a set of nodes can name, or not this one.
-    pub fn with_rules(rules: R, config: Config) -> Self {
+    pub fn with_rules(rules: R, config: LockNodeConfig) -> Self {
         assert!(
             (1..=wire::Copyset::NODES).contains(&config.nodes),
             "a rack has 1 to 64 nodes, not {}",
@@ -269,7 +269,7 @@ impl<R: Rules> LockNode<R> {
         assert!(config.id.index() < config.nodes, "{} of {} nodes", config.id, config.nodes);
         let directory = Directory::with_rules(
             rules,
-            &switch::locks::Config {
+            &switch::locks::DirectoryConfig {
                 at: LockEnd::Home(config.id),
                 nodes: config.nodes,
                 entries: 16,
@@ -396,7 +396,7 @@ impl<R: Rules> LockNode<R> {
     }
 
     /// How it is set up.
-    pub const fn config(&self) -> &Config {
+    pub const fn config(&self) -> &LockNodeConfig {
         &self.config
     }
 
@@ -408,7 +408,7 @@ impl<R: Rules> LockNode<R> {
 
 fn context<'a, S, R>(
     rules: R,
-    config: &Config,
+    config: &LockNodeConfig,
     counters: &'a mut LockCounters,
     at: Moment,
     store: &'a mut S,

@@ -108,7 +108,7 @@ impl RackFile {
         match (&self.placement, location.given()) {
             (Placement::SharedMemory { .. }, Some(address)) => Err(StartError::NoAddress(address)),
             (Placement::SharedMemory { directory }, None) => {
-                let config = shm::Config {
+                let config = shm::ShmConfig {
                     dir: directory.clone(),
                     me: place,
                     block: payload,
@@ -129,7 +129,7 @@ impl RackFile {
                 let naming = udp::Naming { advertise, ..udp::Naming::default() };
                 let key = key.clone();
                 let (mtu, block, terms) = (*mtu, payload, self.terms());
-                let config = udp::Config {
+                let config = udp::UdpConfig {
                     me: place,
                     listen,
                     peers,

@@ -32,7 +32,7 @@ impl Binding {
 
 /// What the program is built for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct SteeringConfig {
     /// How many keys have an index at most. None: nothing is steered.
     pub keys: usize,
     /// The hottest keys that are held; 0 is the store without steering, and as many as there are indexes are all that fit.
@@ -58,7 +58,7 @@ pub struct Config {
     pub binding: Binding,
 }
 
-impl Default for Config {
+impl Default for SteeringConfig {
     fn default() -> Self {
         Self {
             keys: 100_000,

@@ -12,7 +12,7 @@ use wire::roce::{Opcode, Packet, Psn};
 use wire::{AllRules, Nanos, NodeId, Rule, Rules};
 
 use super::binding::{Bound, Sent};
-use super::config::Config;
+use super::config::SteeringConfig;
 use super::connections::{Connection, Connections, End};
 use super::counters::{Counters, Unsteered};
 use super::deparser;
@@ -41,7 +41,7 @@ pub enum Action {
 #[derive(Clone, Debug)]
 pub struct Steering<R: Rules = AllRules> {
     pub(super) rules: R,
-    pub(super) config: Config,
+    pub(super) config: SteeringConfig,
     pub(super) sizes: Sizes,
     pub(super) program: Program,
     /// The program for each kind of pass.
@@ -70,7 +70,7 @@ impl Steering {
     ///
     /// # Errors
     /// If the chip cannot hold so much.
-    pub fn new(config: &Config) -> Result<Self, BuildError> {
+    pub fn new(config: &SteeringConfig) -> Result<Self, BuildError> {
         Self::with_rules(AllRules, config)
     }
 }
@@ -83,7 +83,7 @@ impl<R: Rules> Steering<R> {
     ///
     /// # Panics
     /// If window, slots or atomics are no power of two, or too small, or there are more records than 24 bits can name.
-    pub fn with_rules(rules: R, config: &Config) -> Result<Self, BuildError> {
+    pub fn with_rules(rules: R, config: &SteeringConfig) -> Result<Self, BuildError> {
         assert!(config.window.is_power_of_two(), "the window is a power of two");
         assert!(config.slots.is_power_of_two() && config.slots >= 256, "256 cells for slots, or 512, ...");
         let records = config.connections * config.window as usize;
@@ -261,7 +261,7 @@ impl<R: Rules> Steering<R> {
     }
 
     /// What it was built for.
-    pub const fn config(&self) -> &Config {
+    pub const fn config(&self) -> &SteeringConfig {
         &self.config
     }
 

@@ -64,14 +64,14 @@
 //! A packet is new if its number is higher than all that its connection has sent. Only a new WRITE is learned, and only a new
 //! compare-and-swap is steered. One that comes again is rewritten from its record, or passed as it is if there is none: so all
 //! copies of a number are alike, whichever of them the memory executes. A record's cell is used again by the packet whose number is higher by
-//! [`Config::window`]; no requester has so many in flight, so the answer to the first has arrived by then.
+//! [`SteeringConfig::window`]; no requester has so many in flight, so the answer to the first has arrived by then.
 //!
 //! A slot is outstanding for the key that it was written for last. A client that has given up may write another key's entry to it under the same
 //! number, so a WRITE whose key is not held clears the cell.
 //!
 //! # Reads
 //! A client whose cursor is old reads an entry that is not the tail any more. OUTSTANDING still says whose entry the slot has, after it was
-//! appended. So a READ of a slot may be sent to the tail of that chain ([`Config::reads`]), if its
+//! appended. So a READ of a slot may be sent to the tail of that chain ([`SteeringConfig::reads`]), if its
 //! slot has the same size; what it brings passes when the tail's append is acknowledged (`reads.rs`). What is read says itself whose it is, and whether something follows it by now; so copies of
 //! one may differ. The answer is one packet: of two, one could come from another entry. The client must know that it may get
 //! another entry of its key (`chain::client::Client::expect_steered_reads`), and that nothing tells it any more that the one it asked for is in
@@ -110,7 +110,7 @@ mod tests;
 mod waiting;
 
 pub use binding::{Bound, Sent};
-pub use config::{Binding, Config};
+pub use config::{Binding, SteeringConfig};
 pub use connections::{Connection, End};
 pub use counters::{Counters, Unsteered};
 pub use inspect::{AppendState, AppendView};

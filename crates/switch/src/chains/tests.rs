@@ -2,7 +2,7 @@ use wire::chains::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Wo
 use wire::roce::{Aeth, AtomicEth, Extension, Key, Opcode, Packet, Psn, QpNumber, Reth, Syndrome};
 use wire::{Nanos, NodeId};
 
-use super::{Binding, Bound, Config, Connection, Counters, End, Steering};
+use super::{Binding, Bound, Connection, Counters, End, Steering, SteeringConfig};
 
 #[test]
 fn every_pass_by_its_plan_does_what_the_program_does() {
@@ -21,7 +21,14 @@ fn and_so_where_words_are_bound() {
 
 /// Random packets of two connections, over a few slots and keys: each pass is compared with the program as it was written, in `pass`.
 fn random_packets(binding: Binding) -> Counters {
-    let config = Config { keys: 4, connections: 2, window: 4, slots: 256, binding, ..Config::default() };
+    let config = SteeringConfig {
+        keys: 4,
+        connections: 2,
+        window: 4,
+        slots: 256,
+        binding,
+        ..SteeringConfig::default()
+    };
     let mut steering = Steering::new(&config).unwrap();
     let end = |node, queue_pair| End { node: NodeId(node), queue_pair: QpNumber::new(queue_pair) };
     let ends = [1, 2].map(|client| (end(client, 5), end(0, 10 + u32::from(client))));

@@ -56,4 +56,4 @@ pub mod wait_queue;
 pub use counters::{Counters, Drop};
 pub use inspect::{Dump, EntryView, RequesterView};
 pub use sets::set_of;
-pub use switch::{Carried, Config, Effect, Resubmit, Switch};
+pub use switch::{Carried, Effect, Resubmit, Switch, SwitchConfig};

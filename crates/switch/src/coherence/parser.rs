@@ -5,12 +5,12 @@ use wire::{Packet, PacketKind, RequesterId, Rule, Rules, Seq, SlotId};
 use super::counters::Drop;
 use super::layout::{Fields, WAYS, lock_op, score};
 use super::pass::Pass;
-use super::switch::{Carried, Config};
+use super::switch::{Carried, SwitchConfig};
 use super::wait_queue;
 use crate::pipeline::{Phv, alu};
 
 /// Refuses what is not for the switch, of another time, or from nowhere.
-pub(super) fn admit<R: Rules>(rules: R, packet: &Packet, config: &Config) -> Result<(), Drop> {
+pub(super) fn admit<R: Rules>(rules: R, packet: &Packet, config: &SwitchConfig) -> Result<(), Drop> {
     let Packet { kind, event, requester, tag, .. } = packet;
     if !kind.is_request() && *kind != PacketKind::Unlock || *kind == PacketKind::Peek && !config.peeks {
         return Err(Drop::PacketKind);
@@ -35,7 +35,12 @@ pub(super) fn admit<R: Rules>(rules: R, packet: &Packet, config: &Config) -> Res
 }
 
 /// The kind of pass that an admitted packet makes.
-pub(super) fn pass<R: Rules>(rules: R, packet: &Packet, carried: Option<Carried>, config: &Config) -> Pass {
+pub(super) fn pass<R: Rules>(
+    rules: R,
+    packet: &Packet,
+    carried: Option<Carried>,
+    config: &SwitchConfig,
+) -> Pass {
     match (packet.kind, carried) {
         (PacketKind::Unlock, Some(Carried::Score(score))) => {
             unlock_again(rules, packet, u64::from(score), config)
@@ -54,7 +59,7 @@ pub(super) fn pass<R: Rules>(rules: R, packet: &Packet, carried: Option<Carried>
 }
 
 /// What there is to release, and whether the event was granted by the switch and so changes the entry.
-fn unlock_again<R: Rules>(rules: R, packet: &Packet, score: u64, config: &Config) -> Pass {
+fn unlock_again<R: Rules>(rules: R, packet: &Packet, score: u64, config: &SwitchConfig) -> Pass {
     if score & score::COUNT == 0 || config.queue && packet.repeated {
         return Pass::Reset;
     }
@@ -106,7 +111,7 @@ pub(super) fn parse<R: Rules>(
     packet: &Packet,
     pass: Pass,
     carried: Option<Carried>,
-    config: &Config,
+    config: &SwitchConfig,
     phv: &mut Phv,
 ) {
     phv.clear();
@@ -160,7 +165,7 @@ fn release<R: Rules>(rules: R, f: &Fields, phv: &mut Phv, packet: &Packet, carri
 
 /// The packet's metadata, as the entry shall have them: without nodes that the rack does not have, or a request
 /// would be sent to them.
-fn metadata(f: &Fields, phv: &mut Phv, packet: &Packet, config: &Config) {
+fn metadata(f: &Fields, phv: &mut Phv, packet: &Packet, config: &SwitchConfig) {
     let everyone = u64::MAX >> (64 - config.nodes);
     phv.set(f.new_status, packet.global_status as u64);
     phv.set(f.new_copyset, packet.copyset.bits() & everyone);

@@ -10,7 +10,7 @@ use super::layout::{
     CHECK_STAGE, FIRST_TAG_STAGE, FORWARD_STAGE, Fields, PLACEMENT_STAGE, SCOREBOARD_STAGE, WAYS, class,
     last_op, location, lock_op, meta_op, route, score, score_op, tag_op,
 };
-use super::switch::Config;
+use super::switch::SwitchConfig;
 use super::tables;
 use crate::pipeline::Match::{Any, Has, Is};
 use crate::pipeline::step::ArrayId;
@@ -43,7 +43,7 @@ pub(super) struct Arrays {
 /// Builds the program for a rack of so many nodes, with so many sets of [`WAYS`] entries.
 pub(super) fn build<R: Rules>(
     rules: R,
-    config: &Config,
+    config: &SwitchConfig,
     sets: usize,
 ) -> Result<(Program, Fields, Arrays), BuildError> {
     let mut p = ProgramBuilder::new("FlowCC");
@@ -88,7 +88,7 @@ pub(super) fn build<R: Rules>(
     Ok((p.build(&Budget::PUBLISHED)?, f, arrays))
 }
 
-fn declare_arrays(p: &mut ProgramBuilder, config: &Config, sets: usize) -> Arrays {
+fn declare_arrays(p: &mut ProgramBuilder, config: &SwitchConfig, sets: usize) -> Arrays {
     let nodes = config.nodes;
     let mut array = |name, stage, bits, entries| p.array(Array { name, stage, bits, entries });
     let slots = nodes.saturating_mul(SlotId::PER_NODE * 2);
@@ -279,7 +279,7 @@ fn scoreboard(p: &mut ProgramBuilder, f: &Fields, arrays: &Arrays, queue: bool) 
 }
 
 /// What becomes of the packet, by its class and its event's score: the first row that matches.
-fn decide<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, config: &Config) {
+fn decide<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, config: &SwitchConfig) {
     // With a queue, a score that says refused and names somebody says whom the event follows.
     let refused_or_queued = if config.queue { route::FOLLOW } else { route::LOCKED };
     let row = |class: u64, order: Match, location: Match, score: Match, to: u64| Row {
@@ -337,7 +337,7 @@ fn decide<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, config: &Confi
 }
 
 /// The check table (Table 2), in two halves: gates tell whether the requester's node has a copy.
-fn check<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, config: &Config) {
+fn check<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, config: &SwitchConfig) {
     let halves = [
         ("check, no copy", false, Gate::is(f.member, 0)),
         ("check, has copy", true, Gate::is_not(f.member, 0)),
@@ -364,7 +364,7 @@ fn check<R: Rules>(rules: R, p: &mut ProgramBuilder, f: &Fields, config: &Config
 }
 
 /// The forward table (Table 3). A request that is not valid matches no row.
-fn forward(p: &mut ProgramBuilder, f: &Fields, config: &Config) {
+fn forward(p: &mut ProgramBuilder, f: &Fields, config: &SwitchConfig) {
     let rows = tables::FORWARD.iter().filter(|row| config.peeks || row.event != PacketKind::Peek);
     let rows = rows.flat_map(|want| {
         expand(want.status).map(|status| Row {

@@ -29,7 +29,7 @@ use crate::pipeline::{BuildError, Phv, Plan, Program, StageMap, alu};
 
 /// What a switch is built for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct SwitchConfig {
     /// Nodes of the rack, 1 to 64.
     pub nodes: usize,
     /// Entries of the directory; rounded up to whole sets of 7.
@@ -42,7 +42,7 @@ pub struct Config {
     pub peeks: bool,
 }
 
-impl Config {
+impl SwitchConfig {
     /// The paper's directory: 1.5 GB of 4 KiB blocks (Concordia, section 6).
     pub const DEFAULT_ENTRIES: usize = 375_000;
 
@@ -83,7 +83,7 @@ pub enum Carried {
 #[derive(Clone, Debug)]
 pub struct Switch<R: Rules = AllRules> {
     pub(super) rules: R,
-    pub(super) config: Config,
+    pub(super) config: SwitchConfig,
     pub(super) sets: usize,
     pub(super) program: Program,
     /// The program for each kind of pass.
@@ -103,7 +103,7 @@ impl Switch {
     ///
     /// # Errors
     /// If the chip cannot hold so many entries, or a copyset so many nodes, or there are none of either.
-    pub fn new(config: &Config) -> Result<Self, BuildError> {
+    pub fn new(config: &SwitchConfig) -> Result<Self, BuildError> {
         Self::with_rules(AllRules, config)
     }
 }
@@ -113,7 +113,7 @@ impl<R: Rules> Switch<R> {
     ///
     /// # Errors
     /// As for [`Switch::new`].
-    pub fn with_rules(rules: R, config: &Config) -> Result<Self, BuildError> {
+    pub fn with_rules(rules: R, config: &SwitchConfig) -> Result<Self, BuildError> {
         let sets = config.entries.div_ceil(WAYS);
         let (program, fields, arrays) = program::build(rules, config, sets)?;
         let results = fields.results();
@@ -216,7 +216,7 @@ impl<R: Rules> Switch<R> {
     }
 
     /// What the switch was built for.
-    pub const fn config(&self) -> &Config {
+    pub const fn config(&self) -> &SwitchConfig {
         &self.config
     }
 
@@ -254,7 +254,8 @@ mod tests {
     use super::*;
     use wire::{BlockTag, Copyset, GlobalStatus, NodeId, Refusal, RequesterId, Seq, SlotId, Status};
 
-    const CONFIG: Config = Config { nodes: 2, entries: 7, epoch: SwitchEpoch(0), queue: false, peeks: true };
+    const CONFIG: SwitchConfig =
+        SwitchConfig { nodes: 2, entries: 7, epoch: SwitchEpoch(0), queue: false, peeks: true };
 
     struct Random(u64);
 
@@ -320,13 +321,13 @@ mod tests {
 
     #[test]
     fn so_it_does_with_a_queue() {
-        let seen = passes_compared(&Config { queue: true, ..CONFIG });
+        let seen = passes_compared(&SwitchConfig { queue: true, ..CONFIG });
         for pass in [Pass::Handed, Pass::Leave, Pass::LeaveAndSet, Pass::ReleaseAndMerge] {
             assert!(seen.contains(&pass), "{pass:?}");
         }
     }
 
-    fn passes_compared(config: &Config) -> Vec<Pass> {
+    fn passes_compared(config: &SwitchConfig) -> Vec<Pass> {
         let mut random = Random(1);
         let mut seen = Vec::new();
         for _ in 0..60 {

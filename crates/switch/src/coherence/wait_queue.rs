@@ -1,6 +1,6 @@
 //! Who waits for an entry, in 13 bits: what fits a lock word and a score.
 //!
-//! With [`Config::queue`](super::Config), a writer that meets a writer is not refused. It becomes the last in the queue:
+//! With [`SwitchConfig::queue`](super::SwitchConfig), a writer that meets a writer is not refused. It becomes the last in the queue:
 //! its code replaces that of the one before in the lock word, and that one is told who follows it
 //! ([`PacketKind::Follow`](wire::PacketKind)). Each hands the lock over to its follower. So the queue is a linked list through the
 //! requesters, as in an MCS lock, and the switch keeps nothing but its end. Readers share the lock while there is no

@@ -21,7 +21,7 @@ use crate::pipeline::{BuildError, Phv, Plan, Program, StageMap};
 
 /// What a directory is built for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct DirectoryConfig {
     /// The switch, or a home.
     pub at: LockEnd,
     /// Nodes of the rack.
@@ -67,7 +67,7 @@ wire::listed! {
 #[derive(Clone, Debug)]
 pub struct Directory<R: Rules = AllRules> {
     pub(super) rules: R,
-    pub(super) config: Config,
+    pub(super) config: DirectoryConfig,
     pub(super) sets: usize,
     pub(super) program: Program,
     /// The program for each kind of pass.
@@ -91,7 +91,7 @@ impl Directory {
     ///
     /// # Errors
     /// If the chip cannot hold so many, or there are none.
-    pub fn new(config: &Config) -> Result<Self, BuildError> {
+    pub fn new(config: &DirectoryConfig) -> Result<Self, BuildError> {
         Self::with_rules(AllRules, config)
     }
 }
@@ -101,7 +101,7 @@ impl<R: Rules> Directory<R> {
     ///
     /// # Errors
     /// As for [`Directory::new`].
-    pub fn with_rules(rules: R, config: &Config) -> Result<Self, BuildError> {
+    pub fn with_rules(rules: R, config: &DirectoryConfig) -> Result<Self, BuildError> {
         let sets = config.entries.div_ceil(WAYS);
         let (program, fields, arrays) = program::build(rules, sets)?;
         let plan = |class| {
@@ -335,7 +335,7 @@ impl<R: Rules> Directory<R> {
     }
 
     /// What it was built for.
-    pub const fn config(&self) -> &Config {
+    pub const fn config(&self) -> &DirectoryConfig {
         &self.config
     }
 

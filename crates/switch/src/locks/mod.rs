@@ -55,7 +55,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 pub use deparser::pass_on;
-pub use directory::{Config, Directory, Drop, Effect, Resubmit};
+pub use directory::{Directory, DirectoryConfig, Drop, Effect, Resubmit};
 pub use inspect::{DirectoryState, EntryView, Row};
 
 use crate::pipeline::stage_map::{PacketPasses, StageUse, Totals};
@@ -106,11 +106,11 @@ mod tests {
     fn both_programs_fit_one_chip_and_no_more_than_fits_is_accepted() {
         let epoch = SwitchEpoch(0);
         let locks = |entries| {
-            let config = Config { at: LockEnd::Switch, nodes: 64, entries, epoch };
+            let config = DirectoryConfig { at: LockEnd::Switch, nodes: 64, entries, epoch };
             Directory::new(&config).map(|directory| directory.stage_map())
         };
         for queue in [false, true] {
-            let config = coherence::Config { nodes: 64, entries: 375_000, epoch, queue, peeks: queue };
+            let config = coherence::SwitchConfig { nodes: 64, entries: 375_000, epoch, queue, peeks: queue };
             let coherence = coherence::Switch::new(&config).unwrap().stage_map();
             let both = beside(&coherence, &locks(64 << 10).unwrap()).unwrap();
             assert!(both.totals.register_bytes > coherence.totals.register_bytes);
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn every_pass_by_its_plan_does_what_the_program_does() {
-        let config = Config { at: LockEnd::Switch, nodes: 3, entries: 4, epoch: SwitchEpoch(0) };
+        let config = DirectoryConfig { at: LockEnd::Switch, nodes: 3, entries: 4, epoch: SwitchEpoch(0) };
         let mut directory = Directory::new(&config).unwrap();
         let locks = [0, 1, 2].map(|at| GlobalAddr::new(NodeId(at % 2), 64 + u64::from(at) * 64));
         assert!(directory.insert(locks[0], Term(1), None, Copyset::only(NodeId(2))));

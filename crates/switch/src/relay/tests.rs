@@ -1,7 +1,7 @@
 //! Connections, lives and stores, as the switch is told of them.
 
 use super::*;
-use crate::chains::Config;
+use crate::chains::SteeringConfig;
 use wire::chains::{Class, EntryVersion, Location};
 use wire::roce::{Extension, Opcode};
 
@@ -13,7 +13,7 @@ const EPOCH: SwitchEpoch = SwitchEpoch(7);
 
 /// Of three nodes, with a program.
 fn steers() -> Relay {
-    let config = Config { keys: 8, reads: 4096, ..Config::default() };
+    let config = SteeringConfig { keys: 8, reads: 4096, ..SteeringConfig::default() };
     let mut relay = Relay::new(3, Some(Steering::new(&config).expect("it fits")), FOUND);
     relay.begin_epoch(EPOCH, &incarnations_of([1, SERVER.1.0, 3]));
     relay
@@ -230,7 +230,7 @@ fn what_was_said_before_a_node_died_counts_with_the_same_switch() {
 
 #[test]
 fn a_switch_that_is_in_no_epoch_yet_is_not_the_one_that_anybody_means() {
-    let config = Config { keys: 8, ..Config::default() };
+    let config = SteeringConfig { keys: 8, ..SteeringConfig::default() };
     let mut relay: Relay = Relay::new(3, Some(Steering::new(&config).expect("it fits")), FOUND);
     for said in said_in(EPOCH) {
         assert_eq!(relay.on_introduction(Nanos::ZERO, NodeId(0), &said), None, "{said:?}");

@@ -3,7 +3,7 @@
 use crate::rig;
 
 use rig::{EPOCH, NODES, Rig, block, nodes, request, requester, tag, unlock};
-use switch::coherence::{Config, Drop, Switch};
+use switch::coherence::{Drop, Switch, SwitchConfig};
 use switch::pipeline::BuildError;
 use wire::GlobalStatus::Shared;
 use wire::{BlockTag, Packet, PacketKind, Seq, SlotId, SwitchEpoch};
@@ -72,7 +72,7 @@ fn number_zero_belongs_to_no_event() {
 #[test]
 fn a_switch_is_built_for_1_to_64_nodes_and_some_entries() {
     let build = |nodes, entries| {
-        Switch::new(&Config { nodes, entries, epoch: EPOCH, queue: false, peeks: true }).map(|_| ())
+        Switch::new(&SwitchConfig { nodes, entries, epoch: EPOCH, queue: false, peeks: true }).map(|_| ())
     };
     for nodes in [1, 32, 33, 64] {
         build(nodes, 100).unwrap();

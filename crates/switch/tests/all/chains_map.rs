@@ -1,20 +1,20 @@
 //! The resource use of steering, beside FlowCC and the lock directory.
 
 use random::Random;
-use switch::chains::{Binding, Config, Steering};
+use switch::chains::{Binding, Steering, SteeringConfig};
 use switch::coherence;
 use switch::locks::{self, beside};
 use switch::pipeline::StageMap;
 use wire::{LockEnd, SwitchEpoch};
 
 fn steering() -> StageMap {
-    Steering::new(&Config::default()).unwrap().stage_map()
+    Steering::new(&SteeringConfig::default()).unwrap().stage_map()
 }
 
 /// With bound queue pairs, whose numbers have records of their own.
 fn bound() -> StageMap {
     let binding = Binding { writes: true, ..Binding::ONE };
-    Steering::new(&Config { binding, ..Config::default() }).unwrap().stage_map()
+    Steering::new(&SteeringConfig { binding, ..SteeringConfig::default() }).unwrap().stage_map()
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn a_key_that_is_held_takes_16_bytes() {
     let bytes = |name: &str| -> usize {
         arrays().filter(|array| array.name.starts_with(name)).map(|array| array.bytes).sum()
     };
-    let keys = Config::default().keys;
+    let keys = SteeringConfig::default().keys;
     assert!(keys >= 100_000);
     // A few cells are there so that the ways are alike, and that places are counted from 1.
     assert!(bytes("KEY") + bytes("TAIL") <= 16 * (keys + 4), "{} bytes", bytes("KEY") + bytes("TAIL"));
@@ -39,9 +39,9 @@ fn alus(map: &StageMap) -> Vec<usize> {
 fn all_three_programs_fit_one_chip() {
     let epoch = SwitchEpoch(0);
     for queue in [false, true] {
-        let config = coherence::Config { nodes: 64, entries: 375_000, epoch, queue, peeks: queue };
+        let config = coherence::SwitchConfig { nodes: 64, entries: 375_000, epoch, queue, peeks: queue };
         let coherence = coherence::Switch::new(&config).unwrap().stage_map();
-        let config = locks::Config { at: LockEnd::Switch, nodes: 64, entries: 64 << 10, epoch };
+        let config = locks::DirectoryConfig { at: LockEnd::Switch, nodes: 64, entries: 64 << 10, epoch };
         let locks = locks::Directory::new(&config).unwrap().stage_map();
         let two = beside(&coherence, &locks).unwrap();
         let all = beside(&two, &steering()).unwrap();
@@ -56,7 +56,7 @@ fn all_three_programs_fit_one_chip() {
 
 #[test]
 fn nine_tenths_of_the_places_are_taken_when_keys_make_room_for_each_other() {
-    let mut steering = Steering::new(&Config { keys: 10_000, ..Config::default() }).unwrap();
+    let mut steering = Steering::new(&SteeringConfig { keys: 10_000, ..SteeringConfig::default() }).unwrap();
     let mut keys = Random::new(7);
     let held = (0..10_000).filter(|_| steering.admit(keys.bits())).count();
     assert!(held >= 9_000, "{held}");

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use random::Dice;
 use rig::{EPOCH, NODES, request, tag};
-use switch::coherence::{Config, Effect, EntryView, Resubmit, Switch};
+use switch::coherence::{Effect, EntryView, Resubmit, Switch, SwitchConfig};
 use wire::{
     BlockTag, Copyset, Endpoint, GlobalStatus, NodeId, Packet, PacketKind, Refusal, RequesterId, SlotId,
     Status,
@@ -58,7 +58,7 @@ impl Rack {
         Self {
             random: Dice::new(seed),
             // One set of 7 for 9 blocks: ADDs collide, and race for the last way.
-            switch: Switch::new(&Config {
+            switch: Switch::new(&SwitchConfig {
                 nodes: NODES,
                 entries: 7,
                 epoch: EPOCH,

@@ -3,13 +3,13 @@
 use crate::rig;
 
 use rig::{Rig, block, nodes, request, requester, unlock};
-use switch::coherence::{Config, Switch};
+use switch::coherence::{Switch, SwitchConfig};
 use switch::pipeline::StageMap;
 use wire::GlobalStatus::Shared;
 use wire::{Packet, PacketKind};
 
 fn map() -> StageMap {
-    Switch::new(&Config::for_nodes(64)).unwrap().stage_map()
+    Switch::new(&SwitchConfig::for_nodes(64)).unwrap().stage_map()
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn the_directory_of_the_paper_takes_about_7_mb_and_fits() {
 
 #[test]
 fn the_memory_is_really_there() {
-    let switch = Switch::new(&Config::for_nodes(64)).unwrap();
+    let switch = Switch::new(&SwitchConfig::for_nodes(64)).unwrap();
     assert_eq!(switch.capacity(), 7 * 53_572);
-    assert!(switch.capacity() >= Config::DEFAULT_ENTRIES);
+    assert!(switch.capacity() >= SwitchConfig::DEFAULT_ENTRIES);
 }
 
 #[test]

@@ -82,7 +82,7 @@ const TURN: usize = 8;
 
 /// How to open a place.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct ShmConfig {
     /// Where the places of this rack meet. Made if it is not there; nobody but its user may be able to enter it.
     pub dir: PathBuf,
     /// Which place this process is.
@@ -96,7 +96,7 @@ pub struct Config {
     pub terms: Terms,
 }
 
-impl Config {
+impl ShmConfig {
     fn ring(&self) -> Result<usize, Error> {
         if self.block > u64::from(MAX_PAYLOAD) {
             return Err(Error::BlockTooLarge(self.block));
@@ -137,7 +137,7 @@ impl ShmTransport {
     ///
     /// # Errors
     /// See [`Error`]: each says what to do.
-    pub fn open(config: &Config) -> Result<Self, Error> {
+    pub fn open(config: &ShmConfig) -> Result<Self, Error> {
         let ring_bytes = config.ring()?;
         let failed = |doing| move |source| Error::System { doing, path: config.dir.clone(), source };
         let socket = |place| Name { place, observer: (0, 0) }.socket(&config.dir).display().to_string();

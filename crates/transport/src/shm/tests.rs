@@ -32,7 +32,8 @@ impl Dir {
     }
 
     fn open_with(&self, me: PlaceId, terms: Terms) -> ShmTransport {
-        ShmTransport::open(&Config { dir: self.0.clone(), me, block: 4096, ring_bytes: None, terms }).unwrap()
+        ShmTransport::open(&ShmConfig { dir: self.0.clone(), me, block: 4096, ring_bytes: None, terms })
+            .unwrap()
     }
 }
 

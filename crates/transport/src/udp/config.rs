@@ -12,7 +12,7 @@ use crate::terms::Terms;
 
 /// What a UDP transport has to know.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct UdpConfig {
     /// Whose connection it is.
     pub me: PlaceId,
     /// Where it receives. Port 0 takes any.
@@ -23,7 +23,7 @@ pub struct Config {
     pub naming: Naming,
     /// The rack's key. Without one, only loopback addresses are bound, and nothing is authenticated.
     pub key: Option<Key>,
-    /// The longest IP packet that the path carries, headers and all: [`Config::LEAST_MTU`] to [`Config::MOST_MTU`].
+    /// The longest IP packet that the path carries, headers and all: [`UdpConfig::LEAST_MTU`] to [`UdpConfig::MOST_MTU`].
     pub mtu: usize,
     /// Bytes of a block: no packet brings more.
     pub block: u64,
@@ -43,7 +43,7 @@ pub struct Naming {
     pub lookup: Lookup,
 }
 
-impl Config {
+impl UdpConfig {
     /// Every IPv6 path carries so much.
     pub const LEAST_MTU: usize = 1_280;
     /// No IP packet is longer.
@@ -145,7 +145,7 @@ impl fmt::Display for Error {
                 write!(f, "{listen} can be reached from other machines: it takes a key file to listen there")
             }
             Self::Mtu { mtu } => {
-                write!(f, "an MTU of {mtu} is not from {} to {}", Config::LEAST_MTU, Config::MOST_MTU)
+                write!(f, "an MTU of {mtu} is not from {} to {}", UdpConfig::LEAST_MTU, UdpConfig::MOST_MTU)
             }
             Self::Block { block } => write!(f, "a block of {block} bytes is not a multiple of 8 up to 1 MiB"),
             Self::Twice { place } => write!(f, "{place} has more than one address"),

@@ -21,7 +21,7 @@
 //! The counter in the head says from where on the sender's counters are new, so that a window that begins anew
 //! accepts nothing twice.
 
-use super::config::Config;
+use super::config::UdpConfig;
 use super::envelope::{Envelope, EnvelopeKind, HEAD};
 use super::tag::{HelloKey, TAG};
 use crate::place::PlaceId;
@@ -33,7 +33,7 @@ const FRONT: usize = 64;
 const TERMS: usize = FRONT + 8;
 
 /// A greeting fits a datagram of the shortest path, in IPv6.
-const _: () = assert!(HEAD + TERMS + MOST_TERMS + TAG + 40 + 8 <= Config::LEAST_MTU);
+const _: () = assert!(HEAD + TERMS + MOST_TERMS + TAG + 40 + 8 <= UdpConfig::LEAST_MTU);
 
 /// What a greeting says in all versions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -58,7 +58,7 @@ mod window;
 
 pub use advertised::{Advertised, HostName, Lookup};
 pub(crate) use burst::Burst;
-pub use config::{Config, Error, Naming};
+pub use config::{Error, Naming, UdpConfig};
 pub use key::{Key, KeyError};
 pub use transport::UdpTransport;
 pub use unused::unused_addresses;

@@ -14,7 +14,7 @@ use wire::packet::HEADER_BYTES;
 
 use super::advertised::Advertised;
 use super::burst::Datagram;
-use super::config::{Config, Error, Naming};
+use super::config::{Error, Naming, UdpConfig};
 use super::delayed::Delayed;
 use super::envelope;
 use super::hello::Hello;
@@ -71,7 +71,7 @@ impl UdpTransport {
     ///
     /// # Errors
     /// If the configuration cannot work ([`Error`]), or the system refuses.
-    pub fn bind(config: &Config) -> Result<Self, Error> {
+    pub fn bind(config: &UdpConfig) -> Result<Self, Error> {
         config.check()?;
         let listen = config.listen;
         let socket = open(listen).map_err(|error| Error::Bind { listen, error })?;

@@ -325,7 +325,7 @@ mod tests {
     use wire::NodeId;
 
     use super::Reach;
-    use crate::udp::{Config, Naming, UdpTransport};
+    use crate::udp::{Naming, UdpConfig, UdpTransport};
     use crate::{Cause, PlaceId, Terms};
 
     #[test]
@@ -338,8 +338,17 @@ mod tests {
         let peers = peers.map(|(place, address): (_, std::net::SocketAddr)| (place, address.into())).to_vec();
         let naming = Naming::default();
         let terms = Terms::default();
-        let config =
-            Config { me, listen, peers, naming, key: None, mtu: 1_500, block: 4096, coalescing: true, terms };
+        let config = UdpConfig {
+            me,
+            listen,
+            peers,
+            naming,
+            key: None,
+            mtu: 1_500,
+            block: 4096,
+            coalescing: true,
+            terms,
+        };
         let place = UdpTransport::bind(&config).expect("loopback");
         let says = |from, about: PlaceId, text: &[u8]| {
             let outcome = place.on_whereabouts(from, &[&[about.to_wire()], text].concat());

@@ -5,7 +5,7 @@ use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
-use transport::shm::{Config, Error, ShmTransport};
+use transport::shm::{Error, ShmConfig, ShmTransport};
 use transport::{PlaceId, Terms};
 use wire::NodeId;
 
@@ -30,8 +30,8 @@ impl Drop for Scratch {
     }
 }
 
-fn config(dir: &Path) -> Config {
-    Config {
+fn config(dir: &Path) -> ShmConfig {
+    ShmConfig {
         dir: dir.to_path_buf(),
         me: PlaceId::node(NodeId(3)),
         block: 4096,
@@ -45,7 +45,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 /// Opening fails, and the message has all these words.
-fn refusal(config: &Config, words: &[&str]) -> Error {
+fn refusal(config: &ShmConfig, words: &[&str]) -> Error {
     let error = ShmTransport::open(config).expect_err("refused");
     let message = error.to_string();
     for word in words {
@@ -125,7 +125,7 @@ fn what_a_dead_observer_left_is_swept_away_by_the_next() {
     DirBuilder::new().mode(0o700).create(scratch.rack()).unwrap();
     fs::write(scratch.rack().join("observer-1-0.sock"), "").unwrap();
     fs::write(scratch.rack().join("observer-1-0.lock"), "").unwrap();
-    let living = Config { me: PlaceId::OBSERVER, ..config(&scratch.rack()) };
+    let living = ShmConfig { me: PlaceId::OBSERVER, ..config(&scratch.rack()) };
     let observers = [ShmTransport::open(&living).unwrap(), ShmTransport::open(&living).unwrap()];
     assert_eq!(fs::read_dir(scratch.rack()).unwrap().count(), 2 * observers.len(), "the living ones stay");
 }
@@ -140,8 +140,8 @@ fn a_directory_with_too_long_a_name_is_refused() {
 fn a_ring_that_cannot_carry_the_largest_message_is_refused() {
     let scratch = Scratch::new("small");
     for (block, ring) in [(4096, 32 << 10), (1 << 20, 1 << 20), (4096, 100_000)] {
-        let config = Config { block, ring_bytes: Some(ring), ..config(&scratch.rack()) };
+        let config = ShmConfig { block, ring_bytes: Some(ring), ..config(&scratch.rack()) };
         refusal(&config, &[&ring.to_string(), "power of two"]);
     }
-    refusal(&Config { block: 2 << 20, ..config(&scratch.rack()) }, &["1048576"]);
+    refusal(&ShmConfig { block: 2 << 20, ..config(&scratch.rack()) }, &["1048576"]);
 }

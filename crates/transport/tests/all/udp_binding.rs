@@ -51,7 +51,7 @@ fn without_a_key_only_loopback_is_bound() {
 
 #[test]
 fn what_cannot_work_is_refused_by_name() {
-    let refused = |change: &dyn Fn(&mut transport::udp::Config)| {
+    let refused = |change: &dyn Fn(&mut transport::udp::UdpConfig)| {
         let mut config = config(A, &[(B, loopback())], None, 1_500);
         change(&mut config);
         UdpTransport::bind(&config).expect_err("refused")

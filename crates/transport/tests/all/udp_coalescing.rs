@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use tapped::{A, B, Message, Pair, TIMEOUT, config, key, packet, payload};
-use transport::udp::{Config, UdpTransport};
+use transport::udp::{UdpConfig, UdpTransport};
 use transport::{Body, Contents, Outgoing, Transport};
 use wire::coherence::PacketKind;
 use wire::{Endpoint, Nanos, NodeId, Packet};
@@ -220,7 +220,7 @@ fn where_nobody_attends_nothing_is_kept() {
 #[test]
 fn where_it_is_not_wanted_nothing_is_kept() {
     let mut pair = Pair::unknown_peers(key(1), key(1), 1_500);
-    pair.a = UdpTransport::bind(&Config {
+    pair.a = UdpTransport::bind(&UdpConfig {
         coalescing: false,
         ..config(A, &[(B, pair.tap.for_a())], key(1), 1_500)
     })

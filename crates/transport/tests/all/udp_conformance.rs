@@ -9,7 +9,7 @@ use crate::conformance;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use transport::udp::{Config, Key, Naming, UdpTransport};
+use transport::udp::{Key, Naming, UdpConfig, UdpTransport};
 use transport::{PlaceId, Terms, Transport};
 
 use conformance::Rack;
@@ -44,7 +44,7 @@ impl<const MTU: usize, const KEY: bool> Rack for UdpRack<MTU, KEY> {
             .map(|place| (place, self.address(place).into()))
             .collect();
         let key = KEY.then(|| Key::from_bytes([9; 32]));
-        let config = Config {
+        let config = UdpConfig {
             me,
             listen: self.address(me),
             peers,

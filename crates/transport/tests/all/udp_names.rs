@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use tapped::{A, B, TIMEOUT, config, key, loopback, receive};
-use transport::udp::{Advertised, Config, Key, Lookup, UdpTransport};
+use transport::udp::{Advertised, Key, Lookup, UdpConfig, UdpTransport};
 use transport::{Body, Outgoing, PlaceId, Transport};
 use wire::NodeId;
 
@@ -52,7 +52,7 @@ fn a(names: &Names, key: Option<Key>) -> UdpTransport {
     UdpTransport::bind(&config).expect("A")
 }
 
-fn bound(config: &Config) -> UdpTransport {
+fn bound(config: &UdpConfig) -> UdpTransport {
     UdpTransport::bind(config).expect("bound")
 }
 

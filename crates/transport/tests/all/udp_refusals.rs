@@ -6,7 +6,7 @@ use crate::tapped;
 use std::time::{Duration, Instant};
 
 use tapped::{A, B, Pair, TIMEOUT, Tap, config, dropped, key};
-use transport::udp::{Config, UdpTransport};
+use transport::udp::{UdpConfig, UdpTransport};
 use transport::{Cause, Difference, PlaceId, Reason, Terms, Transport as _, WIRE_VERSION};
 
 fn terms(block: &str) -> Terms {
@@ -49,7 +49,7 @@ fn places_with_different_settings_refuse_each_other_and_both_name_the_setting_wi
         assert_eq!(reason(&pair.b, A), differs("8 KiB", "4 KiB"));
         assert!(dropped(&pair.a, Cause::Refused) > 0 && dropped(&pair.b, Cause::Refused) > 0);
         // Restarted with the same settings, B lets it in, and has nothing to say any more.
-        let again = Config { terms: terms("8 KiB"), ..config(A, &[(B, pair.tap.for_a())], rack, 1_500) };
+        let again = UdpConfig { terms: terms("8 KiB"), ..config(A, &[(B, pair.tap.for_a())], rack, 1_500) };
         pair.a = UdpTransport::bind(&again).expect("A");
         pair.connect();
         assert_eq!(reason(&pair.b, A), None);
@@ -119,7 +119,7 @@ fn places_that_refuse_each_other_exchange_few_greetings() {
 fn a_recorded_greeting_with_other_settings_is_not_believed() {
     let mut pair = Pair::of((key(1), terms("4 KiB")), (key(1), terms("8 KiB")), 1_500);
     let recorded = pair.record_until(|pair| reason(&pair.b, A).is_some());
-    let again = Config { terms: terms("8 KiB"), ..config(A, &[(B, pair.tap.for_a())], key(1), 1_500) };
+    let again = UdpConfig { terms: terms("8 KiB"), ..config(A, &[(B, pair.tap.for_a())], key(1), 1_500) };
     pair.a = UdpTransport::bind(&again).expect("A");
     pair.connect();
     for _ in 0..3 {
@@ -141,7 +141,7 @@ fn a_connection_stands_while_others_greet_in_its_peer_s_name() {
         let mut greetings = Vec::new();
         for (rack, terms) in [(rack.clone(), terms("8 KiB")), (key(2), Terms::default()), (None, terms("1"))]
         {
-            let told = Config { terms, ..config(A, &[(B, tap.for_a())], rack, 1_500) };
+            let told = UdpConfig { terms, ..config(A, &[(B, tap.for_a())], rack, 1_500) };
             let byzantine = UdpTransport::bind(&told).expect("a Byzantine peer");
             let greeting = tap.sent_by_a().remove(0);
             greetings.extend((0..greeting.len()).step_by(7).map(|length| greeting[..length].to_vec()));

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use chain::metadata::{CallId, ClientId, Config, Effect, Metadata};
+use chain::metadata::{CallId, ClientId, Effect, Metadata, MetadataConfig};
 use chain::{Answer, Appended, Call, Verb};
 use switch::relay::Introduction;
 use wire::chains::ENTRY_HEAD;
@@ -74,7 +74,7 @@ pub(super) struct Server<R: Rules> {
 
 impl<R: Rules> Server<R> {
     pub(super) fn new(rules: R, store: Store, thread: u16, epoch: SwitchEpoch, plan: &ChainPlan) -> Self {
-        let config = Config {
+        let config = MetadataConfig {
             units: store.units,
             quarantine: times::quarantine(plan),
             timeout: TIMEOUT,

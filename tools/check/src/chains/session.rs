@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use chain::client::{Client, Config, Done, Effect, OpId, Request, Walk};
+use chain::client::{Client, ClientConfig, Done, Effect, OpId, Request, Walk};
 use chain::{Appended, Call, Outcome, Verb};
 use switch::chains::Binding;
 use wire::chains::ENTRY_HEAD;
@@ -104,7 +104,7 @@ pub(super) struct Session<R: Rules> {
 impl<R: Rules> Session<R> {
     pub(super) fn new(store: Store, thread: u16, common: &mut Common<R>) -> Self {
         let plan: ChainPlan = common.plan;
-        let config = Config { lease: times::LEASE, slots: SLOTS, cursors: CURSORS };
+        let config = ClientConfig { lease: times::LEASE, slots: SLOTS, cursors: CURSORS };
         let reads = plan.steering > 1;
         let ask_after = if reads { ASK_AFTER_STEERED } else { ASK_AFTER };
         let mut machine =

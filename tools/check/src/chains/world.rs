@@ -28,7 +28,7 @@ pub struct Chains<R: Rules = AllRules> {
 
 /// What the switch has for chains.
 fn relay<R: Rules>(rules: R, plan: &ChainPlan, nodes: usize) -> Relay<R> {
-    let config = |reads: bool| chains::Config {
+    let config = |reads: bool| chains::SteeringConfig {
         keys: 16,
         connections: 24,
         window: 64,
@@ -37,7 +37,7 @@ fn relay<R: Rules>(rules: R, plan: &ChainPlan, nodes: usize) -> Relay<R> {
         lifetime: times::LIFETIME,
         slot_lifetimes: if reads { times::SLOT_LIFETIMES } else { 1 },
         binding: session::BINDING,
-        ..chains::Config::default()
+        ..chains::SteeringConfig::default()
     };
     let program = plan.is_steered().then(|| {
         template::copy_of(rules, &config(plan.steering > 1), |rules, config| {

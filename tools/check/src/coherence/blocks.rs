@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use node::allocator::ChunkSize;
-use node::{Backoff, Config, Effect, HoldTime, Message, Moment, Node, Outcome};
+use node::{Backoff, Effect, HoldTime, Message, Moment, Node, NodeConfig, Outcome};
 use switch::coherence::{self, Dump, Resubmit, Switch};
 use wire::{
     AllRules, BlockSize, BlockTag, Discipline, Endpoint, GlobalAddr, Nanos, NodeId, Packet, PacketKind,
@@ -197,7 +197,7 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
     fn new(rules: R, Plan { rack, world: plan }: &Plan) -> Self {
         let memory = plan.memory.0 * BLOCK.bytes();
         let nodes = (0..rack.nodes).map(|id| {
-            let config = Config {
+            let config = NodeConfig {
                 block: BLOCK,
                 chunk: ChunkSize::new(plan.memory.1 * BLOCK.bytes()).expect("a power of two"),
                 directory: plan.directory,
@@ -211,11 +211,11 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
                 retransmission: REPEATED,
                 backoff: Backoff { first: Nanos::from_micros(2), most: Nanos::from_micros(40) },
                 switch_epoch: FIRST,
-                ..Config::new(NodeId(id as u16), rack.nodes, memory)
+                ..NodeConfig::new(NodeId(id as u16), rack.nodes, memory)
             };
             (Node::with_rules(rules, config), PlainStore::new(BLOCK, plan.buckets))
         });
-        let config = coherence::Config {
+        let config = coherence::SwitchConfig {
             nodes: rack.nodes,
             entries: plan.switch_entries,
             epoch: FIRST,

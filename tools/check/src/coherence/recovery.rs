@@ -28,7 +28,7 @@ impl<R: Rules> Blocks<R> {
 
     /// A node comes back, with empty memory.
     pub(super) fn start_anew(&mut self, node: NodeId, incarnation: Incarnation) {
-        let config = node::Config {
+        let config = node::NodeConfig {
             incarnation,
             switch_epoch: SwitchEpoch(0),
             ..self.nodes[node.index()].0.config().clone()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use node::Retransmission;
-use node::locks::{Config, LockCounters};
+use node::locks::{LockCounters, LockNodeConfig};
 use node::{LockEffect, LockMessage, LockNode, Moment};
 use switch::locks::{Directory, Effect, Resubmit};
 use wire::{AllRules, GlobalAddr, Incarnation, LockEnd, Nanos, NodeId, Rules, SwitchEpoch};
@@ -126,7 +126,7 @@ pub struct Locks<R: Rules = AllRules> {
 }
 
 /// A node that knows nothing.
-fn blank<R: Rules>(rules: R, config: &Config) -> LockNode<R> {
+fn blank<R: Rules>(rules: R, config: &LockNodeConfig) -> LockNode<R> {
     template::copy_of(rules, config, |rules, config| LockNode::with_rules(rules, *config))
 }
 
@@ -251,18 +251,19 @@ impl<R: Rules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
                 true => REPEATED,
                 false => Retransmission::Never,
             };
-            let config = Config {
+            let config = LockNodeConfig {
                 in_switch: plan.switch_entries > 0,
                 preference: plan.preference,
                 retransmission,
                 epoch: FIRST,
-                ..Config::new(id, rack.nodes)
+                ..LockNodeConfig::new(id, rack.nodes)
             };
             (blank(rules, &config), PlainLocks::new(plan.room))
         });
         let nodes = nodes.collect();
         let entries = plan.switch_entries.max(1);
-        let config = switch::locks::Config { at: LockEnd::Switch, nodes: rack.nodes, entries, epoch: FIRST };
+        let config =
+            switch::locks::DirectoryConfig { at: LockEnd::Switch, nodes: rack.nodes, entries, epoch: FIRST };
         let locks = (0..plan.locks).map(|lock| {
             let home = NodeId((lock % rack.nodes) as u16);
             (GlobalAddr::new(home, 4096 + 64 * lock as u64), if lock % 3 == 2 { 0 } else { LEN })
@@ -347,7 +348,7 @@ impl<R: Rules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
         }
         let (machine, store) = &mut self.nodes[node.index()];
         self.seen.count(machine.counters());
-        let config = Config { epoch: SwitchEpoch(0), ..*machine.config() };
+        let config = LockNodeConfig { epoch: SwitchEpoch(0), ..*machine.config() };
         (*machine, *store) = (blank(self.rules, &config), PlainLocks::new(self.plan.room));
         self.terms.forget_node(node);
         self.touch(Some(node), None);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use riscv::library::{COUNTED, Library};
-use riscv::machine::{Config, EngineConfig, Failure, Machine, NodeStats, Schedule, Stats};
+use riscv::machine::{EngineConfig, Failure, Machine, MachineConfig, NodeStats, Schedule, Stats};
 use riscv::timing::Chip;
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let program = super::load(&args.program)?;
     let name = args.program.display().to_string();
     let program = program.with_arguments([&[name], args.arguments.as_slice()].concat());
-    let config = Config {
+    let config = MachineConfig {
         memory: args.memory.0,
         schedule: match args.seed {
             Some(seed) => Schedule::Seeded(seed),
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         },
         engine: EngineConfig { subentries: args.subentries, ..EngineConfig::PAPER },
         limit: args.limit,
-        ..Config::nodes(args.nodes)
+        ..MachineConfig::nodes(args.nodes)
     };
     let mut machine = Machine::new(program, &config).map_err(Fault::usage)?;
     if let Some(name) = &args.routines {

@@ -88,7 +88,7 @@ const CHOSEN: [Input; 5] = [
     ),
     fixed(
         "entries of the switch",
-        |_| sim::coherence::Config::new(8).switch_entries.to_string(),
+        |_| sim::coherence::FlowCcConfig::new(8).switch_entries.to_string(),
         Source::Paper("section 7; concordia-directory has 2, 8 and 32 times too few"),
     ),
     fixed(

@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use sim::locks::{self, Config, Costs, Locks, SimMessage};
+use sim::locks::{self, Costs, Locks, SimLocksConfig, SimMessage};
 use sim::rack::{Rack, Setup, Until};
 use sim::system::{ThreadId, Want};
 use wire::{GlobalAddr, Mode, Nanos, NodeId};
@@ -24,8 +24,13 @@ impl LockStage {
     /// As racks of processes are: a home's processor answers for its memory.
     pub(super) fn new(nodes: usize) -> Self {
         let threads = usize::from(THREADS);
-        let config =
-            Config { threads, blades: false, costs: Costs::LIBRARY, check: true, ..Config::new(nodes) };
+        let config = SimLocksConfig {
+            threads,
+            blades: false,
+            costs: Costs::LIBRARY,
+            check: true,
+            ..SimLocksConfig::new(nodes)
+        };
         let setup = Setup { threads, agents: locks::AGENTS, check: true, ..Setup::new(nodes).exact() };
         let paper = Rc::new(RefCell::new(Paper::new(nodes)));
         Self { rack: Rack::new(setup, Locks::new(config)), paper }

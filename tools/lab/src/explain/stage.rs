@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use node::Access;
-use sim::coherence::{Config, Contents, FlowCc, SimMessage};
+use sim::coherence::{Contents, FlowCc, FlowCcConfig, SimMessage};
 use sim::fault::{Rules, drop_all, nth, only};
 use sim::rack::{Rack, Setup, Until};
 use sim::system::{Fault, ThreadId};
@@ -35,7 +35,7 @@ impl Stage {
     pub(super) fn new(scenario: &Scenario) -> Self {
         let nodes = scenario.nodes;
         let block = BlockSize::MIN;
-        let config = Config {
+        let config = FlowCcConfig {
             threads: usize::from(THREADS),
             block,
             cache: FRAMES * block.bytes(),
@@ -45,7 +45,7 @@ impl Stage {
             directory: scenario.directory,
             queue: scenario.queue,
             check: true,
-            ..Config::new(nodes)
+            ..FlowCcConfig::new(nodes)
         };
         let setup = Setup { threads: usize::from(THREADS), check: true, ..Setup::new(nodes).exact() };
         Self {

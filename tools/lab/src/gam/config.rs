@@ -18,7 +18,7 @@ pub enum HandOver {
 
 /// A rack's GAM.
 #[derive(Clone, Copy, Debug)]
-pub struct Config {
+pub struct GamConfig {
     /// Nodes, 1 to 64.
     pub nodes: usize,
     /// Application threads on each.
@@ -43,7 +43,7 @@ pub struct Config {
     pub check: bool,
 }
 
-impl Config {
+impl GamConfig {
     /// GAM's own block size, and two background threads (Concordia, section 7.1), for so many nodes with four
     /// threads, 1 GiB of cache and of memory each.
     pub const fn new(nodes: usize) -> Self {

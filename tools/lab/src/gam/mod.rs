@@ -49,7 +49,7 @@ use crate::home::{Blocks, Heap, LockTable, Payloads};
 use cache::Cache;
 use cache_agent::Busy;
 use channel::Channel;
-pub use config::{Config, HandOver};
+pub use config::{GamConfig, HandOver};
 pub use costs::Costs;
 use directory::Directory;
 pub use message::{Body, Message};
@@ -89,13 +89,13 @@ struct Machine {
 
 /// A rack that runs GAM.
 pub struct Gam<R: Rules = AllRules> {
-    config: Config,
+    config: GamConfig,
     machines: Vec<Machine>,
     threads: Vec<Thread>,
     channels: Vec<Channel>,
     payloads: Payloads,
     counters: Counters,
-    /// The number of writes that each block has seen; only with [`Config::check`].
+    /// The number of writes that each block has seen; only with [`GamConfig::check`].
     latest: BTreeMap<BlockTag, u32>,
     rules: core::marker::PhantomData<R>,
 }
@@ -105,8 +105,8 @@ impl<R: Rules> Gam<R> {
     ///
     /// # Panics
     /// If there are no nodes, more than 64, or no threads or agents.
-    pub fn new(config: Config) -> Self {
-        let Config { nodes, threads, agents, block, contents, .. } = config;
+    pub fn new(config: GamConfig) -> Self {
+        let GamConfig { nodes, threads, agents, block, contents, .. } = config;
         assert!((1..=wire::Copyset::NODES).contains(&nodes), "a rack has 1 to 64 nodes, not {nodes}");
         assert!(threads > 0 && agents > 0, "a node has threads and agents");
         let machine = |node: usize| Machine {
@@ -130,7 +130,7 @@ impl<R: Rules> Gam<R> {
     }
 
     /// What it was made with.
-    pub const fn config(&self) -> &Config {
+    pub const fn config(&self) -> &GamConfig {
         &self.config
     }
 

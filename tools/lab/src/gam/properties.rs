@@ -1,4 +1,4 @@
-//! What must hold between any two events, looked at from outside: for small runs with [`Config::check`](super::Config).
+//! What must hold between any two events, looked at from outside: for small runs with [`GamConfig::check`](super::GamConfig).
 
 use std::collections::BTreeMap;
 

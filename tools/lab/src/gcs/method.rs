@@ -36,12 +36,12 @@ const LOCKS: [Input; 14] = inputs![
 const CHOSEN: [Input; 3] = [
     fixed(
         "cache of a blade",
-        |_| format!("{} MiB", sim::locks::Config::new(9).cache >> 20),
+        |_| format!("{} MiB", sim::locks::SimLocksConfig::new(9).cache >> 20),
         Source::Paper("section 5"),
     ),
     fixed(
         "entries of the switch",
-        |_| sim::locks::Config::new(9).switch_entries.to_string(),
+        |_| sim::locks::SimLocksConfig::new(9).switch_entries.to_string(),
         Source::Chosen("more than there are locks"),
     ),
     fixed(

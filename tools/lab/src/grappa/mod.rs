@@ -34,7 +34,7 @@ use operations::Phase;
 
 /// A rack's Grappa.
 #[derive(Clone, Copy, Debug)]
-pub struct Config {
+pub struct GrappaConfig {
     /// Nodes, 1 to 64.
     pub nodes: usize,
     /// Cores on each, which are its application threads.
@@ -49,7 +49,7 @@ pub struct Config {
     pub costs: Costs,
 }
 
-impl Config {
+impl GrappaConfig {
     /// So many nodes with four cores and 1 GiB of memory each. Grappa's own unit is 64 B, a cache line, "block
     /// cyclic" over all cores; the home of an allocation is chosen by its application here, as in all systems.
     pub const fn new(nodes: usize) -> Self {
@@ -83,7 +83,7 @@ struct Machine {
 
 /// A rack that runs Grappa.
 pub struct Grappa {
-    config: Config,
+    config: GrappaConfig,
     machines: Vec<Machine>,
     threads: Vec<Phase>,
     counters: Counters,
@@ -94,8 +94,8 @@ impl Grappa {
     ///
     /// # Panics
     /// If there are no nodes, more than 64, or no threads.
-    pub fn new(config: Config) -> Self {
-        let Config { nodes, threads, block, contents, memory, .. } = config;
+    pub fn new(config: GrappaConfig) -> Self {
+        let GrappaConfig { nodes, threads, block, contents, memory, .. } = config;
         assert!((1..=wire::Copyset::NODES).contains(&nodes), "a rack has 1 to 64 nodes, not {nodes}");
         assert!(threads > 0, "a node has cores");
         let machine = |node: usize| Machine {
@@ -112,7 +112,7 @@ impl Grappa {
     }
 
     /// What it was made with.
-    pub const fn config(&self) -> &Config {
+    pub const fn config(&self) -> &GrappaConfig {
         &self.config
     }
 

@@ -12,7 +12,7 @@
 //!
 //! What must always hold: a client's requests follow from its seed alone.
 
-use apps::kv::{Config, KvStore};
+use apps::kv::{KvConfig, KvStore};
 use rackmem::{GlobalAddr, Memory};
 use sim::system::Random;
 
@@ -77,7 +77,7 @@ impl Table {
     /// # Panics
     /// If the rack has no memory for it.
     pub async fn hashed<M: Memory>(mem: &mut M, keys: u64) -> Self {
-        let config = Config { expected_keys: keys, ..Config::default() };
+        let config = KvConfig { expected_keys: keys, ..KvConfig::default() };
         Self::Hashed(KvStore::create(mem, &config).await.expect("the rack has memory for the buckets"))
     }
 

@@ -41,7 +41,7 @@ const ENGINE: [Input; 3] = [
     fixed(
         "stream buffers, and blocks of each",
         |_| {
-            let engine = nic::objects::Config::PAPER;
+            let engine = nic::objects::SabreConfig::PAPER;
             format!("{}, {}", engine.transfers, engine.depth)
         },
         Source::Paper("section 5.1"),

@@ -1,6 +1,6 @@
 //! Figure 3: memory of the switch against keys, as the program declares it.
 
-use switch::chains::{Config, Steering};
+use switch::chains::{Steering, SteeringConfig};
 use switch::pipeline::StageMap;
 
 use crate::figure::chart::Chart;
@@ -16,7 +16,7 @@ const KEYS: [usize; 7] = [1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000];
 const SWITCH: f64 = 64e6;
 
 fn map(keys: usize) -> StageMap {
-    let config = Config { keys, top: keys, ..Config::default() };
+    let config = SteeringConfig { keys, top: keys, ..SteeringConfig::default() };
     Steering::new(&config).expect("100,000 keys fit the chip").stage_map()
 }
 

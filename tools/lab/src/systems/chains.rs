@@ -43,18 +43,20 @@ impl Requests for Ycsb {
 const WRITES: Binding = Binding { writes: true, ..Binding::ONE };
 
 /// What the switch's program is built for.
-fn steering(subject: Subject, load: &Chains) -> Option<chains::Config> {
+fn steering(subject: Subject, load: &Chains) -> Option<chains::SteeringConfig> {
     let held = load.held as usize;
     let config = match subject {
         Subject::Clover => return None,
-        Subject::Steering | Subject::SteeringScanned => chains::Config::default(),
-        Subject::SteeringReads => chains::Config { reads: ENTRY, ..Default::default() },
-        Subject::SteeringBound => chains::Config { binding: Binding::ONE, ..Default::default() },
-        Subject::SteeringWrites => chains::Config { binding: WRITES, ..Default::default() },
-        Subject::SteeringAll => chains::Config { reads: ENTRY, binding: WRITES, ..Default::default() },
+        Subject::Steering | Subject::SteeringScanned => chains::SteeringConfig::default(),
+        Subject::SteeringReads => chains::SteeringConfig { reads: ENTRY, ..Default::default() },
+        Subject::SteeringBound => chains::SteeringConfig { binding: Binding::ONE, ..Default::default() },
+        Subject::SteeringWrites => chains::SteeringConfig { binding: WRITES, ..Default::default() },
+        Subject::SteeringAll => {
+            chains::SteeringConfig { reads: ENTRY, binding: WRITES, ..Default::default() }
+        }
         other => panic!("{other:?} is no store of chains"),
     };
-    Some(chains::Config { keys: (load.keys as usize).max(config.keys), top: held, ..config })
+    Some(chains::SteeringConfig { keys: (load.keys as usize).max(config.keys), top: held, ..config })
 }
 
 fn testbed(subject: Subject, load: &Chains, bench: Bench, seed: u64) -> Testbed {

@@ -2,7 +2,7 @@
 
 use node::{Access, Peeks};
 use rackmem::{Directory, GlobalAddr};
-use sim::coherence::{AGENTS, Config, Contents, Costs, FlowCc, Placement};
+use sim::coherence::{AGENTS, Contents, Costs, FlowCc, FlowCcConfig, Placement};
 use sim::rack::Setup;
 use simulated::Shape;
 
@@ -38,14 +38,14 @@ pub(super) fn config(
     kind: FlowCcKind,
     (cache, memory): (u64, u64),
     contents: Contents,
-) -> Config {
+) -> FlowCcConfig {
     assert!(setup.agents >= AGENTS, "FlowCC has two agents on a node");
-    let of_node = Config::new(setup.nodes);
+    let of_node = FlowCcConfig::new(setup.nodes);
     let directory = if kind == FlowCcKind::HomeOnly { Directory::Home } else { Directory::Auto };
     let ours = kind == FlowCcKind::Rackmem;
     let placement = if ours { Placement::Even } else { Placement::ByChance };
     let peeks = if ours { Peeks::LEARNED } else { Peeks::NEVER };
-    let config = Config {
+    let config = FlowCcConfig {
         cache,
         memory,
         contents,
@@ -57,7 +57,7 @@ pub(super) fn config(
         costs,
         ..of_node
     };
-    Config { threads: setup.threads, ..config }
+    FlowCcConfig { threads: setup.threads, ..config }
 }
 
 impl Subject for FlowCc {

@@ -7,7 +7,7 @@ use simulated::Shape;
 use wire::{BlockSize, NodeId};
 
 use super::subject::{Subject, Tally};
-use crate::gam::{Config, Costs, Gam};
+use crate::gam::{Costs, Gam, GamConfig};
 use crate::load::past::Resident;
 
 /// The machines of a rack like this, with so many bytes of cache and of memory on each node.
@@ -18,9 +18,9 @@ pub(super) fn machines(
     (cache, memory): (u64, u64),
     contents: Contents,
 ) -> Gam {
-    let defaults = Config::new(setup.nodes);
+    let defaults = GamConfig::new(setup.nodes);
     let block = block.unwrap_or(defaults.block);
-    Gam::new(Config { threads: setup.threads, agents, block, cache, memory, contents, costs, ..defaults })
+    Gam::new(GamConfig { threads: setup.threads, agents, block, cache, memory, contents, costs, ..defaults })
 }
 
 impl Subject for Gam {

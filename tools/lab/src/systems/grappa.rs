@@ -6,7 +6,7 @@ use simulated::Shape;
 use wire::BlockSize;
 
 use super::subject::{Subject, Tally};
-use crate::grappa::{Config, Costs, Grappa};
+use crate::grappa::{Costs, Grappa, GrappaConfig};
 use crate::load::past::Resident;
 
 /// The machines of a rack like this, with so many bytes of memory on each node.
@@ -17,9 +17,9 @@ pub(super) fn machines(
     memory: u64,
     contents: Contents,
 ) -> Grappa {
-    let defaults = Config::new(setup.nodes);
+    let defaults = GrappaConfig::new(setup.nodes);
     let block = block.unwrap_or(defaults.block);
-    Grappa::new(Config { threads: setup.threads, block, memory, contents, costs, ..defaults })
+    Grappa::new(GrappaConfig { threads: setup.threads, block, memory, contents, costs, ..defaults })
 }
 
 impl Subject for Grappa {

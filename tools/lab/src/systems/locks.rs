@@ -6,7 +6,7 @@
 use node::{Backoff, Directory, Retransmission};
 use rackmem::{Discipline, Memory};
 use sim::coherence::{self, Contents, FlowCc};
-use sim::locks::{Config, Locks};
+use sim::locks::{Locks, SimLocksConfig};
 use sim::rack::{Ended, Handle, Rack, Setup, Until};
 use sim::system::{Random, System, ThreadId};
 use simulated::{Shape, SimulatedHandle};
@@ -132,10 +132,17 @@ pub(super) fn run(
 }
 
 fn locks(plan: &Plan, inputs: &Inputs, len: u32, subject: Subject) -> Locks {
-    let config = Config::new(plan.blades + 1);
+    let config = SimLocksConfig::new(plan.blades + 1);
     let preference = if subject == Subject::Rackmem { PREFERENCE } else { 0 };
     let keeps = subject != Subject::WithoutLocality;
-    Locks::new(Config { threads: plan.threads, len, preference, keeps, costs: inputs.locks, ..config })
+    Locks::new(SimLocksConfig {
+        threads: plan.threads,
+        len,
+        preference,
+        keeps,
+        costs: inputs.locks,
+        ..config
+    })
 }
 
 /// All locks: the first, and from one to the next.
@@ -152,7 +159,7 @@ fn regions(locks: &mut Locks, plan: &Plan) -> (GlobalAddr, u64) {
 fn memory(plan: &Plan, inputs: &Inputs, contents: Contents) -> (FlowCc, Shape) {
     const UNIT: u64 = 8 << 20;
     let room = (plan.locks * (u64::from(plan.len.max(8)) + layered::BYTES)).next_multiple_of(UNIT) + 2 * UNIT;
-    let config = coherence::Config {
+    let config = coherence::FlowCcConfig {
         threads: plan.threads,
         cache: 2 * room,
         memory: 2 * room,
@@ -161,7 +168,7 @@ fn memory(plan: &Plan, inputs: &Inputs, contents: Contents) -> (FlowCc, Shape) {
         costs: inputs.mind,
         backoff: inputs.refused,
         retransmission: Retransmission::Never,
-        ..coherence::Config::new(plan.blades + 1)
+        ..coherence::FlowCcConfig::new(plan.blades + 1)
     };
     let shape = Shape { nodes: config.nodes, block_size: BlockSize::DEFAULT, memory: config.memory };
     (FlowCc::new(config), shape)

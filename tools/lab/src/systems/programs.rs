@@ -4,7 +4,7 @@
 //! is wrong has no numbers; both paths run the same sources.
 
 use riscv::library::Library;
-use riscv::machine::{Config, EngineConfig, Machine, NodeStats, Observer, Schedule, Sent};
+use riscv::machine::{EngineConfig, Machine, MachineConfig, NodeStats, Observer, Schedule, Sent};
 use riscv::prebuilt;
 use riscv::program::Program as Elf;
 use riscv::timing::Chip;
@@ -182,7 +182,7 @@ pub(super) fn run(
     let (Program { nodes, .. }, _) = program(load);
     let library = library(subject);
     let subentries = if subject == Subject::RaeUnmerged { 1 } else { EngineConfig::PAPER.subentries };
-    let config = Config {
+    let config = MachineConfig {
         memory: MEMORY,
         schedule: match load {
             Load::Requests(_) => Schedule::Turns,
@@ -193,7 +193,7 @@ pub(super) fn run(
             _ => Schedule::Timed(inputs.riscv),
         },
         engine: EngineConfig { subentries, ..EngineConfig::PAPER },
-        ..Config::nodes(nodes.into())
+        ..MachineConfig::nodes(nodes.into())
     };
     let mut machine = Machine::new(elf(load, subject, sizes), &config).expect("programs fit into the memory");
     if let Some(library) = library {

@@ -3,7 +3,7 @@
 use crate::driver;
 
 use driver::{Driver, Task};
-use lab::gam::{Body, Config, Gam, HandOver, Message};
+use lab::gam::{Body, Gam, GamConfig, HandOver, Message};
 use node::Access;
 use sim::coherence::Contents;
 use sim::system::{Operation, Outcome, Processor, Service, System, ThreadId};
@@ -13,8 +13,13 @@ type Rack = Driver<Gam>;
 
 /// Four nodes with two threads each: thread `t` is on node `t / 2`. Homes are given by the tests.
 fn rack(lines: u64) -> Rack {
-    let config =
-        Config { threads: 2, cache: lines * 512, contents: Contents::Bytes, check: true, ..Config::new(4) };
+    let config = GamConfig {
+        threads: 2,
+        cache: lines * 512,
+        contents: Contents::Bytes,
+        check: true,
+        ..GamConfig::new(4)
+    };
     Driver::new(Gam::new(config), 8, 1)
 }
 
@@ -263,7 +268,7 @@ fn messages_of_a_block_between_two_nodes_keep_their_order() {
 
 #[test]
 fn with_a_queue_a_background_thread_asks_for_the_thread() {
-    let config = Config { threads: 2, hand_over: HandOver::Queue, check: true, ..Config::new(4) };
+    let config = GamConfig { threads: 2, hand_over: HandOver::Queue, check: true, ..GamConfig::new(4) };
     let mut rack: Rack = Driver::new(Gam::new(config), 8, 1);
     let addr = rack.alloc(1, 8);
     let (messages, _) = rack.run(0, Task::Read(addr));

@@ -4,7 +4,7 @@
 use crate::driver;
 
 use driver::{Driver, Task};
-use lab::gam::{AllRules, Config, Gam, HandOver, Rules};
+use lab::gam::{AllRules, Gam, GamConfig, HandOver, Rules};
 use sim::coherence::Contents;
 use wire::{BlockSize, GlobalAddr};
 
@@ -13,8 +13,8 @@ const THREADS: usize = 2;
 const HOMES: u16 = 3;
 const BLOCKS_OF_HOME: u64 = 3;
 
-fn config(contents: Contents, hand_over: HandOver) -> Config {
-    Config {
+fn config(contents: Contents, hand_over: HandOver) -> GamConfig {
+    GamConfig {
         threads: THREADS,
         block: BlockSize::MIN,
         cache: 3 * BlockSize::MIN.bytes(),
@@ -22,13 +22,17 @@ fn config(contents: Contents, hand_over: HandOver) -> Config {
         contents,
         hand_over,
         check: true,
-        ..Config::new(NODES)
+        ..GamConfig::new(NODES)
     }
 }
 
 /// Lets chance do so many operations. Returns how many additions every block has seen, and all that happened as one
 /// number.
-fn run<R: Rules>(config: Config, seed: u64, operations: usize) -> (Driver<Gam<R>>, Vec<(GlobalAddr, u32)>) {
+fn run<R: Rules>(
+    config: GamConfig,
+    seed: u64,
+    operations: usize,
+) -> (Driver<Gam<R>>, Vec<(GlobalAddr, u32)>) {
     let mut driver = Driver::new(Gam::<R>::new(config), NODES * THREADS, seed);
     let mut blocks: Vec<_> = (0..HOMES * BLOCKS_OF_HOME as u16)
         .map(|number| (driver.alloc(number % HOMES, BlockSize::MIN.bytes()), 0))

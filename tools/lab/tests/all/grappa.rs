@@ -3,7 +3,7 @@
 use crate::driver;
 
 use driver::{Driver, Task};
-use lab::grappa::{Body, Config, Grappa, Message};
+use lab::grappa::{Body, Grappa, GrappaConfig, Message};
 use sim::coherence::Contents;
 use sim::system::{Outcome, Processor, System, ThreadId};
 use wire::{BlockSize, GlobalAddr, Refusal};
@@ -12,7 +12,7 @@ const NODES: usize = 3;
 const THREADS: usize = 4;
 
 fn rack(seed: u64) -> Driver<Grappa> {
-    let config = Config { contents: Contents::Bytes, ..Config::new(NODES) };
+    let config = GrappaConfig { contents: Contents::Bytes, ..GrappaConfig::new(NODES) };
     Driver::new(Grappa::new(config), NODES * THREADS, seed)
 }
 

@@ -13,7 +13,7 @@ const PAGE: u64 = 4096;
 
 /// A machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Config {
+pub struct MachineConfig {
     /// Nodes, one core each.
     pub nodes: usize,
     /// Bytes of a node's memory: stack, program and symmetric heap.
@@ -25,7 +25,7 @@ pub struct Config {
     /// Instructions after which a machine is stopped, all nodes together.
     pub limit: Option<u64>,
     /// The engine beside each node's memory.
-    pub engine: words::Config,
+    pub engine: words::LinesConfig,
 }
 
 /// Who goes when. Either way a machine does the same each time.
@@ -40,7 +40,7 @@ pub enum Schedule {
     Timed(Chip),
 }
 
-impl Config {
+impl MachineConfig {
     /// Nodes that a machine can have.
     pub const MOST_NODES: usize = 1024;
 
@@ -52,7 +52,7 @@ impl Config {
             stack: 1 << 20,
             schedule: Schedule::Turns,
             limit: None,
-            engine: words::Config::PAPER,
+            engine: words::LinesConfig::PAPER,
         }
     }
 }
@@ -85,7 +85,9 @@ pub enum ConfigError {
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nodes(nodes) => write!(f, "a machine has 1 to {} nodes, not {nodes}", Config::MOST_NODES),
+            Self::Nodes(nodes) => {
+                write!(f, "a machine has 1 to {} nodes, not {nodes}", MachineConfig::MOST_NODES)
+            }
             Self::NoRoomForStack { start, stack } => {
                 write!(
                     f,
@@ -126,8 +128,8 @@ impl Layout {
     ///
     /// # Errors
     /// If it does not fit.
-    pub fn new(program: &Program, config: &Config) -> Result<Self, ConfigError> {
-        if config.nodes == 0 || config.nodes > Config::MOST_NODES {
+    pub fn new(program: &Program, config: &MachineConfig) -> Result<Self, ConfigError> {
+        if config.nodes == 0 || config.nodes > MachineConfig::MOST_NODES {
             return Err(ConfigError::Nodes(config.nodes));
         }
         let lowest = program.segments.iter().map(|(address, _)| *address).min().unwrap_or(program.entry);

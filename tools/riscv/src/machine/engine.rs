@@ -55,7 +55,7 @@ pub(super) struct Beside<'a> {
 }
 
 impl Engine {
-    pub(super) fn new(config: words::Config) -> Self {
+    pub(super) fn new(config: words::LinesConfig) -> Self {
         Self {
             lines: Lines::new(config),
             inbox: VecDeque::new(),

@@ -28,8 +28,8 @@ mod node;
 mod report;
 mod timed;
 
-pub use config::{Config, ConfigError, Layout, Schedule};
-pub use nic::words::Config as EngineConfig;
+pub use config::{ConfigError, Layout, MachineConfig, Schedule};
+pub use nic::words::LinesConfig as EngineConfig;
 pub use report::{Console, Failure, NodeStats, Observer, Sent, Stats};
 
 use nic::words::Done;
@@ -74,7 +74,7 @@ impl Machine {
     ///
     /// # Errors
     /// If the program does not fit.
-    pub fn new(program: Program, config: &Config) -> Result<Self, ConfigError> {
+    pub fn new(program: Program, config: &MachineConfig) -> Result<Self, ConfigError> {
         let layout = Layout::new(&program, config)?;
         let node = |_| {
             let bytes = layout.memory.end - layout.memory.start;

@@ -1,7 +1,7 @@
 //! Every atomic at its edge values, in both widths: local ones, remote ones to another node, to the own node, and with an extended
 //! address of zero. What must come out is said here once more, in 128 bits.
 
-use riscv::machine::{Config, Console, Machine};
+use riscv::machine::{Console, Machine, MachineConfig};
 use riscv::program::Program;
 
 const EDGES: [u64; 15] = [
@@ -78,7 +78,7 @@ fn run(
         // With an extended address of zero the node itself is meant.
         runner = if extended == 0 { 1 } else { 0 },
     );
-    let mut machine = Machine::new(Program::assembled(&text).unwrap(), &Config::nodes(2)).unwrap();
+    let mut machine = Machine::new(Program::assembled(&text).unwrap(), &MachineConfig::nodes(2)).unwrap();
     let heap = machine.layout().heap.start;
     let neighbours = 0x1111_2222_3333_4444_u64;
     let contents = if bits == 64 {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use riscv::machine::{Config, Console, Machine, Schedule};
+use riscv::machine::{Console, Machine, MachineConfig, Schedule};
 use riscv::program::Program;
 
 /// Runs a program on some seeds: what nodes have in s2 and s3 at the end. Each node finds in a2 the heap's address, its number in
@@ -25,8 +25,11 @@ fn outcomes(nodes: &[&str], seeds: u64) -> BTreeSet<Vec<(u64, u64)>> {
     text += "done: li a7, 93; li a0, 0; ecall";
     let program = Program::assembled(&text).unwrap();
     let run = |seed| {
-        let config =
-            Config { schedule: Schedule::Seeded(seed), memory: 2 << 20, ..Config::nodes(nodes.len()) };
+        let config = MachineConfig {
+            schedule: Schedule::Seeded(seed),
+            memory: 2 << 20,
+            ..MachineConfig::nodes(nodes.len())
+        };
         let mut machine = Machine::new(program.clone(), &config).unwrap();
         machine.run(&mut Console::default()).unwrap();
         (0..nodes.len()).map(|node| (machine.registers(node)[18], machine.registers(node)[19])).collect()

@@ -11,7 +11,7 @@ use std::process::Command;
 use elf_file::{CODE, DATA, DATA_BYTES, elf};
 use random::Random;
 use riscv::isa::assemble::assemble;
-use riscv::machine::{Config, Machine, Observer};
+use riscv::machine::{Machine, MachineConfig, Observer};
 use riscv::program::Program;
 
 /// Address and registers before an instruction.
@@ -189,7 +189,8 @@ fn random_programs_go_in_lock_step_with_qemu() {
         fs::remove_file(&log).unwrap();
 
         let program = Program::from_elf(&file).unwrap();
-        let mut machine = Machine::new(program, &Config { memory: 8 << 20, ..Config::nodes(1) }).unwrap();
+        let mut machine =
+            Machine::new(program, &MachineConfig { memory: 8 << 20, ..MachineConfig::nodes(1) }).unwrap();
         let mut ours = Steps(Vec::new());
         machine.run(&mut ours).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
         assert!(ours.0.len() > 1500, "seed {seed}: the program does too little");

@@ -1,6 +1,6 @@
 //! Many nodes change the same words, and the core of the words' node changes them as well: nothing is lost, whatever goes when.
 
-use riscv::machine::{Config, Console, Machine, Schedule, Stats};
+use riscv::machine::{Console, Machine, MachineConfig, Schedule, Stats};
 use riscv::program::Program;
 
 /// All nodes but 0 do `remote` so many times; node 0 does `local`. Both find the heap's address in a2, 1 in a3, and node 0 in e12.
@@ -13,7 +13,7 @@ fn run(nodes: usize, rounds: u32, remote: &str, local: &str, schedule: Schedule)
          near: {local}; addi s0, s0, -1; bne s0, zero, near
          done: fence rw, rw; li a7, 1003; ecall; li a7, 93; li a0, 0; ecall"
     );
-    let config = Config { schedule, memory: 4 << 20, ..Config::nodes(nodes) };
+    let config = MachineConfig { schedule, memory: 4 << 20, ..MachineConfig::nodes(nodes) };
     let mut machine = Machine::new(Program::assembled(&text).unwrap(), &config).unwrap();
     machine.run(&mut Console::default()).unwrap();
     let (heap, stats) = (machine.layout().heap.start, machine.stats());
@@ -106,8 +106,8 @@ fn what_does_not_fit_into_the_registers_waits_and_is_done() {
         let text = "li a7, 1004; ecall; mv a2, a0; li a3, 1; eaddie e12, zero, 1; li a7, 1000; ecall; slli a1, a0, 6
              li s0, 10; again: add a2, a2, a1; eamoadd.d a4, a2, a3; esd a3, 8(a2); esd a3, 16(a2); sub a2, a2, a1
              addi s0, s0, -1; bne s0, zero, again; fence rw, rw; li a7, 1003; ecall; li a7, 93; li a0, 0; ecall";
-        let engine = nic::words::Config { entries: 2, subentries: 2, lines: 4 };
-        let config = Config { schedule, engine, memory: 4 << 20, ..Config::nodes(8) };
+        let engine = nic::words::LinesConfig { entries: 2, subentries: 2, lines: 4 };
+        let config = MachineConfig { schedule, engine, memory: 4 << 20, ..MachineConfig::nodes(8) };
         let mut machine = Machine::new(Program::assembled(text).unwrap(), &config).unwrap();
         machine.run(&mut Console::default()).unwrap();
         let heap = machine.layout().heap.start;

@@ -4,7 +4,7 @@ use crate::elf_file;
 
 use elf_file::{CODE, DATA, elf};
 use riscv::isa::assemble::assemble;
-use riscv::machine::{Config, ConfigError, Console, Machine, Schedule};
+use riscv::machine::{ConfigError, Console, Machine, MachineConfig, Schedule};
 use riscv::program::{LoadError, Program};
 use riscv::timing::Chip;
 
@@ -14,7 +14,7 @@ fn prebuilt(name: &str) -> Program {
 }
 
 /// Runs a prebuilt program: codes, and what it has written.
-fn run(name: &str, arguments: &[&str], config: &Config) -> (Vec<i32>, String) {
+fn run(name: &str, arguments: &[&str], config: &MachineConfig) -> (Vec<i32>, String) {
     let arguments = [name].iter().chain(arguments).map(ToString::to_string).collect();
     let mut machine = Machine::new(prebuilt(name).with_arguments(arguments), config).unwrap();
     let mut console = Console::default();
@@ -25,7 +25,7 @@ fn run(name: &str, arguments: &[&str], config: &Config) -> (Vec<i32>, String) {
 #[test]
 fn all_nodes_add_to_the_hot_word() {
     for schedule in [Schedule::Turns, Schedule::Seeded(1), Schedule::Seeded(2)] {
-        let config = Config { schedule, memory: 2 << 20, ..Config::nodes(64) };
+        let config = MachineConfig { schedule, memory: 2 << 20, ..MachineConfig::nodes(64) };
         let (codes, text) = run("hot_word", &["25"], &config);
         assert_eq!(text, "1600 additions of 64 PEs, the word is 1600\n");
         assert_eq!(codes, [0; 64]);
@@ -35,12 +35,13 @@ fn all_nodes_add_to_the_hot_word() {
 #[test]
 fn additions_that_are_not_to_the_hot_word_are_to_others_and_none_is_lost() {
     for heat in ["0", "50", "90"] {
-        let config = Config { memory: 2 << 20, ..Config::nodes(8) };
+        let config = MachineConfig { memory: 2 << 20, ..MachineConfig::nodes(8) };
         let (codes, text) = run("hot_word", &["25", heat, "64"], &config);
         assert_eq!(text, "200 additions of 8 PEs, all words are 200\n");
         assert_eq!(codes, [0; 8]);
     }
-    let (codes, _) = run("hot_word", &["25", "101"], &Config { memory: 2 << 20, ..Config::nodes(2) });
+    let (codes, _) =
+        run("hot_word", &["25", "101"], &MachineConfig { memory: 2 << 20, ..MachineConfig::nodes(2) });
     assert_eq!(codes, [2, 2], "no percentage");
 }
 
@@ -50,7 +51,7 @@ fn every_pattern_of_circustent_gives_the_right_result_in_every_form() {
         for operation in ["add", "cas", "update"] {
             for form in ["ring", "global", "own"] {
                 for schedule in [Schedule::Turns, Schedule::Seeded(5)] {
-                    let config = Config { schedule, memory: 2 << 20, ..Config::nodes(6) };
+                    let config = MachineConfig { schedule, memory: 2 << 20, ..MachineConfig::nodes(6) };
                     let (codes, text) = run("circustent", &[pattern, operation, form, "40", "64"], &config);
                     assert_eq!(codes, [0; 6], "{text}");
                     assert!(text.contains(&format!("{pattern} {operation} {form}: 6 PEs")), "{text}");
@@ -69,7 +70,7 @@ fn patterns_have_the_atomics_per_iteration_that_the_benchmark_says() {
         let count = |iterations: &str| {
             let arguments =
                 ["circustent", pattern, "cas", "ring", iterations, "64"].map(str::to_owned).into();
-            let config = Config { memory: 2 << 20, ..Config::nodes(3) };
+            let config = MachineConfig { memory: 2 << 20, ..MachineConfig::nodes(3) };
             let mut machine =
                 Machine::new(prebuilt("circustent").with_arguments(arguments), &config).unwrap();
             machine.run(&mut Console::default()).unwrap();
@@ -81,7 +82,7 @@ fn patterns_have_the_atomics_per_iteration_that_the_benchmark_says() {
 
 #[test]
 fn a_program_that_is_called_wrongly_says_how_and_fails() {
-    let (codes, text) = run("circustent", &["rand"], &Config::nodes(2));
+    let (codes, text) = run("circustent", &["rand"], &MachineConfig::nodes(2));
     assert_eq!(codes, [2, 2]);
     assert!(text.starts_with("circustent rand|stride1"), "{text}");
 }
@@ -100,7 +101,8 @@ fn code_and_data_are_where_the_file_says_and_data_is_zero() {
     let code = assemble("li a1, 0x500000; ld a0, 8(a1); li a7, 93; ecall", CODE).unwrap();
     let program = Program::from_elf(&elf(&code)).unwrap();
     assert_eq!(program.entry(), CODE);
-    let mut machine = Machine::new(program, &Config { memory: 8 << 20, ..Config::nodes(1) }).unwrap();
+    let mut machine =
+        Machine::new(program, &MachineConfig { memory: 8 << 20, ..MachineConfig::nodes(1) }).unwrap();
     machine.memory_mut(0).store::<3>(DATA + 8, 77).unwrap();
     assert_eq!(machine.memory(0).load::<2>(CODE), Some(u64::from(code[0])));
     assert_eq!(machine.run(&mut Console::default()), Ok(vec![77]));
@@ -146,7 +148,7 @@ fn a_file_that_is_cut_off_anywhere_is_refused_or_loaded_but_never_panics() {
         for value in [0, 0xff, 0x80] {
             damaged[at] = value;
             if let Ok(program) = Program::from_elf(&damaged) {
-                let _ = Machine::new(program, &Config { memory: 2 << 20, ..Config::nodes(1) });
+                let _ = Machine::new(program, &MachineConfig { memory: 2 << 20, ..MachineConfig::nodes(1) });
             }
         }
         damaged[at] = good[at];
@@ -157,17 +159,20 @@ fn a_file_that_is_cut_off_anywhere_is_refused_or_loaded_but_never_panics() {
 fn a_program_that_does_not_fit_is_refused() {
     let program = prebuilt("hot_word");
     let new = |config| Machine::new(program.clone(), &config).err();
-    assert_eq!(new(Config::nodes(0)), Some(ConfigError::Nodes(0)));
-    assert_eq!(new(Config::nodes(5000)), Some(ConfigError::Nodes(5000)));
-    assert!(matches!(new(Config { memory: 1 << 20, ..Config::nodes(1) }), Some(ConfigError::Memory { .. })));
-    let more = new(Config { memory: 1 << 44, ..Config::nodes(1) });
+    assert_eq!(new(MachineConfig::nodes(0)), Some(ConfigError::Nodes(0)));
+    assert_eq!(new(MachineConfig::nodes(5000)), Some(ConfigError::Nodes(5000)));
+    assert!(matches!(
+        new(MachineConfig { memory: 1 << 20, ..MachineConfig::nodes(1) }),
+        Some(ConfigError::Memory { .. })
+    ));
+    let more = new(MachineConfig { memory: 1 << 44, ..MachineConfig::nodes(1) });
     assert_eq!(more, Some(ConfigError::TooMuch(1 << 44)));
     assert!(matches!(
-        new(Config { stack: 1 << 40, ..Config::nodes(1) }),
+        new(MachineConfig { stack: 1 << 40, ..MachineConfig::nodes(1) }),
         Some(ConfigError::NoRoomForStack { .. })
     ));
     let many = program.clone().with_arguments(vec!["x".repeat(1 << 20)]);
-    assert_eq!(Machine::new(many, &Config::nodes(1)).err(), Some(ConfigError::Arguments));
+    assert_eq!(Machine::new(many, &MachineConfig::nodes(1)).err(), Some(ConfigError::Arguments));
 }
 
 /// Whoever looks on may stop it, in each schedule, and a program that never ends does then.
@@ -184,7 +189,7 @@ fn a_machine_that_is_told_to_stop_stops() {
     }
     for schedule in [Schedule::Turns, Schedule::Seeded(1), Schedule::Timed(Chip::PAPER)] {
         let program = Program::assembled("again: j again").unwrap();
-        let config = Config { schedule, memory: 2 << 20, ..Config::nodes(2) };
+        let config = MachineConfig { schedule, memory: 2 << 20, ..MachineConfig::nodes(2) };
         let ended = Machine::new(program, &config).unwrap().run(&mut Impatient(0.into()));
         assert_eq!(ended, Err(riscv::machine::Failure::Stopped), "{schedule:?}");
     }
@@ -240,7 +245,7 @@ fn the_first_program_of_the_page_is_ten_lines_and_does_what_the_page_says() {
         return;
     }
     let program = std::fs::read(clean.join("tools/riscv/programs/first.elf")).unwrap();
-    let config = Config { memory: 2 << 20, ..Config::nodes(64) };
+    let config = MachineConfig { memory: 2 << 20, ..MachineConfig::nodes(64) };
     let mut machine = Machine::new(Program::from_elf(&program).unwrap(), &config).unwrap();
     let mut console = Console::default();
     machine.run(&mut console).unwrap();
@@ -259,7 +264,7 @@ fn a_program_is_ended_on_all_nodes_by_one_of_them() {
          computes: j computes";
     let program = Program::assembled(text).unwrap();
     for schedule in (0..20).map(Schedule::Seeded).chain([Schedule::Turns, Schedule::Timed(Chip::PAPER)]) {
-        let config = Config { schedule, memory: 2 << 20, ..Config::nodes(4) };
+        let config = MachineConfig { schedule, memory: 2 << 20, ..MachineConfig::nodes(4) };
         let mut machine = Machine::new(program.clone(), &config).unwrap();
         assert_eq!(machine.run(&mut Console::default()), Ok(vec![5; 4]), "{schedule:?}");
     }

@@ -1,7 +1,7 @@
 //! Random words as programs: whatever they are, a machine ends with a precise trap, or makes progress until it is stopped.
 
 use riscv::isa::TABLE;
-use riscv::machine::{Config, Console, Failure, Machine, Schedule};
+use riscv::machine::{Console, Failure, Machine, MachineConfig, Schedule};
 use riscv::program::Program;
 
 /// Random words; of every four, three are instructions with random operands.
@@ -35,7 +35,7 @@ fn prologue() -> Vec<u32> {
 fn run(seed: u64, schedule: Schedule) -> Failure {
     let code = [prologue(), words(seed)].concat();
     let program = Program::from_words(&code);
-    let config = Config { schedule, memory: 2 << 20, limit: Some(20_000), ..Config::nodes(3) };
+    let config = MachineConfig { schedule, memory: 2 << 20, limit: Some(20_000), ..MachineConfig::nodes(3) };
     let mut machine = Machine::new(program, &config).unwrap();
     let Err(failure) = machine.run(&mut Console::default()) else { return Failure::Limit(0) };
     if let Failure::Trap(trap) = &failure {
@@ -70,7 +70,8 @@ fn both_ways_through_the_loop_do_the_same() {
         let result = |schedule| {
             let program = Program::from_words(&[prologue(), words(seed)].concat());
             // Turns end at blocks: the limit is not the same instruction for both.
-            let config = Config { schedule, memory: 2 << 20, limit: Some(5_000), ..Config::nodes(1) };
+            let config =
+                MachineConfig { schedule, memory: 2 << 20, limit: Some(5_000), ..MachineConfig::nodes(1) };
             let mut machine = Machine::new(program, &config).unwrap();
             machine.run(&mut Console::default())
         };

@@ -1,7 +1,7 @@
 //! The software path: routines of a library are charged as they were counted, nothing else is, and programs do the same on both paths.
 
 use riscv::library::{Library, Routine};
-use riscv::machine::{Config, Console, Failure, Machine, NodeStats, Schedule};
+use riscv::machine::{Console, Failure, Machine, MachineConfig, NodeStats, Schedule};
 use riscv::prebuilt::{CIRCUSTENT, CIRCUSTENT_SOFTWARE, GRAPH, GRAPH_SOFTWARE};
 use riscv::program::Program;
 use riscv::timing::Chip;
@@ -12,7 +12,7 @@ const EXIT: &str = "li a7, 93; li a0, 0; ecall";
 
 fn machine(text: &str, schedule: Schedule) -> Machine {
     let program = Program::assembled(&format!("{text}; {EXIT}")).unwrap();
-    Machine::new(program, &Config { schedule, ..Config::nodes(1) }).unwrap()
+    Machine::new(program, &MachineConfig { schedule, ..MachineConfig::nodes(1) }).unwrap()
 }
 
 /// What a program executes, and the cycles that it takes.
@@ -73,7 +73,8 @@ fn what_was_not_counted_is_refused() {
 fn a_barrier_takes_what_was_counted_for_as_many_nodes() {
     let charged = |nodes: usize| {
         let program = Program::assembled(&format!("csrrwi zero, routine, 16; {EXIT}")).unwrap();
-        let machine = Machine::new(program, &Config { memory: 2 << 20, ..Config::nodes(nodes) }).unwrap();
+        let machine =
+            Machine::new(program, &MachineConfig { memory: 2 << 20, ..MachineConfig::nodes(nodes) }).unwrap();
         let counts = "count barrier_all 2 100 100\ncount barrier_all 4 150 150\n";
         let mut machine = machine.with_library(Library::parse("x", counts).unwrap());
         machine.run(&mut Console::default()).map(|_| machine.stats().total().charged)
@@ -103,7 +104,7 @@ fn without_a_library_and_for_a_number_of_no_routine_there_is_a_trap() {
 fn run(file: &[u8], arguments: &[&str], library: Option<&str>, schedule: Schedule) -> (String, NodeStats) {
     let arguments = ["program"].iter().chain(arguments).map(ToString::to_string).collect();
     let program = Program::from_elf(file).unwrap().with_arguments(arguments);
-    let config = Config { schedule, memory: 4 << 20, ..Config::nodes(3) };
+    let config = MachineConfig { schedule, memory: 4 << 20, ..MachineConfig::nodes(3) };
     let mut machine = Machine::new(program, &config).unwrap();
     if let Some(name) = library {
         machine = machine.with_library(Library::counted(name).unwrap());

@@ -1,14 +1,14 @@
 //! What takes how long, with timing: against what the constants say, and the same results as without.
 
-use riscv::machine::{Config, Console, Machine, NodeStats, Schedule, Stats};
+use riscv::machine::{Console, Machine, MachineConfig, NodeStats, Schedule, Stats};
 use riscv::program::Program;
 use riscv::timing::Chip;
 
-fn config(nodes: usize) -> Config {
-    Config { schedule: Schedule::Timed(Chip::PAPER), memory: 4 << 20, ..Config::nodes(nodes) }
+fn config(nodes: usize) -> MachineConfig {
+    MachineConfig { schedule: Schedule::Timed(Chip::PAPER), memory: 4 << 20, ..MachineConfig::nodes(nodes) }
 }
 
-fn run(text: &str, config: &Config) -> (Machine, Stats) {
+fn run(text: &str, config: &MachineConfig) -> (Machine, Stats) {
     let mut machine = Machine::new(Program::assembled(text).unwrap(), config).unwrap();
     machine.run(&mut Console::default()).unwrap();
     let stats = machine.stats();
@@ -85,8 +85,8 @@ fn hot(nodes: usize, rounds: u32, subentries: u32) -> (u64, NodeStats) {
          again: eamoadd.d a4, a2, a3; addi s0, s0, -1; bne s0, zero, again
          li a7, 1003; ecall; li a7, 93; li a0, 0; ecall"
     );
-    let engine = nic::words::Config { subentries, ..nic::words::Config::PAPER };
-    let (machine, stats) = run(&text, &Config { engine, ..config(nodes) });
+    let engine = nic::words::LinesConfig { subentries, ..nic::words::LinesConfig::PAPER };
+    let (machine, stats) = run(&text, &MachineConfig { engine, ..config(nodes) });
     let word = machine.memory(0).load::<3>(machine.layout().heap.start).unwrap();
     assert_eq!(word, nodes as u64 * u64::from(rounds));
     (stats.total().cycles, stats.total())
@@ -110,7 +110,7 @@ fn results_are_those_of_the_machine_without_timing() {
                 let arguments =
                     ["circustent", pattern, operation, form, "30", "64"].map(str::to_owned).into();
                 let program = Program::from_elf(&file).unwrap().with_arguments(arguments);
-                let mut machine = Machine::new(program, &Config { schedule, ..config(6) }).unwrap();
+                let mut machine = Machine::new(program, &MachineConfig { schedule, ..config(6) }).unwrap();
                 let mut console = Console::default();
                 assert_eq!(machine.run(&mut console), Ok(vec![0; 6]), "{pattern}");
                 (String::from_utf8(console.bytes).unwrap(), machine.stats().total())

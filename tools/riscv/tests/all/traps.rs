@@ -1,7 +1,7 @@
 //! What a program must not do ends with a trap that says what, where, and with what in the registers; nothing of the instruction
 //! has happened.
 
-use riscv::machine::{Config, Console, Failure, Machine};
+use riscv::machine::{Console, Failure, Machine, MachineConfig};
 use riscv::program::Program;
 use riscv::trap::{Access, Cause, Trap};
 
@@ -13,7 +13,7 @@ fn trap(code: &str) -> (Trap, Machine) {
          {code}
          out: li a7, 93; li a0, 0; ecall"
     );
-    let mut machine = Machine::new(Program::assembled(&text).unwrap(), &Config::nodes(3)).unwrap();
+    let mut machine = Machine::new(Program::assembled(&text).unwrap(), &MachineConfig::nodes(3)).unwrap();
     match machine.run(&mut Console::default()) {
         Err(Failure::Trap(trap)) => (*trap, machine),
         other => panic!("{code}: {other:?}"),
@@ -110,14 +110,14 @@ fn the_message_says_what_where_and_with_what() {
 #[test]
 fn a_barrier_that_others_never_reach_is_said_to_be_stuck() {
     let text = "li a7, 1000; ecall; beq a0, zero, out; li a7, 1003; ecall; out: li a7, 93; ecall";
-    let mut machine = Machine::new(Program::assembled(text).unwrap(), &Config::nodes(3)).unwrap();
+    let mut machine = Machine::new(Program::assembled(text).unwrap(), &MachineConfig::nodes(3)).unwrap();
     let failure = machine.run(&mut Console::default()).unwrap_err();
     assert_eq!(failure, Failure::Stuck { waiting: vec![1, 2], exited: vec![0] });
 }
 
 #[test]
 fn a_program_without_end_is_stopped_at_its_limit() {
-    let config = Config { limit: Some(100_000), ..Config::nodes(2) };
+    let config = MachineConfig { limit: Some(100_000), ..MachineConfig::nodes(2) };
     let mut machine = Machine::new(Program::assembled("again: j again").unwrap(), &config).unwrap();
     assert_eq!(machine.run(&mut Console::default()), Err(Failure::Limit(100_000)));
 }
@@ -125,7 +125,7 @@ fn a_program_without_end_is_stopped_at_its_limit() {
 #[test]
 fn a_stack_that_grows_too_far_traps() {
     let text = "again: addi sp, sp, -256; sd ra, 0(sp); j again";
-    let mut machine = Machine::new(Program::assembled(text).unwrap(), &Config::nodes(1)).unwrap();
+    let mut machine = Machine::new(Program::assembled(text).unwrap(), &MachineConfig::nodes(1)).unwrap();
     let Err(Failure::Trap(trap)) = machine.run(&mut Console::default()) else { panic!("no trap") };
     assert!(matches!(trap.cause, Cause::Unmapped(Access::Store, _, 8)), "{trap}");
 }

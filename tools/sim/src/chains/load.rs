@@ -29,5 +29,5 @@ pub struct Load {
     pub value: u32,
     /// What the program in the switch is built for; none: packets pass it as they are. Window and connections are set to those of the
     /// testbed, and its lifetime where reads are steered.
-    pub steering: Option<chains::Config>,
+    pub steering: Option<chains::SteeringConfig>,
 }

@@ -34,7 +34,7 @@ impl Server {
         let region = Region { base: BASE, len: u64::from(UNITS) * UNIT, access: Access::ALL };
         let region = device.register(region).expect("a first region");
         let decide_after = if is_steered { bench.doubt() } else { Nanos::ZERO };
-        let config = metadata::Config {
+        let config = metadata::MetadataConfig {
             units: UNITS - 2,
             quarantine: bench.rest,
             timeout: bench.patience,

@@ -29,11 +29,22 @@ fn testbed(threads: u16, keys: u64, writes: u64, top: Option<usize>, seed: u64) 
 }
 
 fn bound(threads: u16, keys: u64, writes: u64, top: Option<usize>, binding: Binding, seed: u64) -> Testbed {
-    let steering = top.map(|top| chains::Config { keys: 1000, top, binding, ..chains::Config::default() });
+    let steering = top.map(|top| chains::SteeringConfig {
+        keys: 1000,
+        top,
+        binding,
+        ..chains::SteeringConfig::default()
+    });
     with(threads, keys, writes, steering, seed)
 }
 
-fn with(threads: u16, keys: u64, writes: u64, steering: Option<chains::Config>, seed: u64) -> Testbed {
+fn with(
+    threads: u16,
+    keys: u64,
+    writes: u64,
+    steering: Option<chains::SteeringConfig>,
+    seed: u64,
+) -> Testbed {
     let requests = Mix { keys, writes, random: Random::new(seed) };
     Testbed::new(Bench::PAPER, Load { threads, keys, value: VALUE, steering }, Box::new(requests), seed)
 }
@@ -184,7 +195,7 @@ fn a_switch_that_crashes_and_comes_back_empty_loses_nothing() {
 
 #[test]
 fn reads_in_flight_when_a_switch_comes_back_end_their_connections_and_are_read_again() {
-    let ahead = chains::Config { keys: 1000, reads: 1024, ..chains::Config::default() };
+    let ahead = chains::SteeringConfig { keys: 1000, reads: 1024, ..chains::SteeringConfig::default() };
     let mut reconnected = 0;
     for seed in 0..6 {
         // Longer than a NIC sends a packet again and again.

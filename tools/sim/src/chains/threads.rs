@@ -57,7 +57,7 @@ impl Host {
         let region = Region { base: 0, len: 4 * BUFFER, access: Access::LOCAL_WRITE };
         let region = device.register(region).expect("a first region");
         let queue = device.create_completion_queue(1 << 10);
-        let config = client::Config { lease: bench.lease, slots: bench.slots, cursors: CURSORS };
+        let config = client::ClientConfig { lease: bench.lease, slots: bench.slots, cursors: CURSORS };
         let mut client = Client::new(config).walking(bench.walk);
         if reads_are_steered {
             client.expect_steered_reads();

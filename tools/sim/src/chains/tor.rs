@@ -2,7 +2,7 @@
 //!
 //! What must always hold: packets leave in the order in which they came; one that is down passes nothing.
 
-use switch::chains::{Action, Bound, Config, Connection, Sent, Steering};
+use switch::chains::{Action, Bound, Connection, Sent, Steering, SteeringConfig};
 use switch::pipeline::BuildError;
 use wire::chains::{EntryVersion, Location};
 use wire::{Nanos, NodeId};
@@ -26,12 +26,16 @@ pub(super) struct Tor {
 }
 
 impl Tor {
-    pub(super) fn new(bench: &Bench, config: Option<&Config>, threads: u16) -> Result<Self, BuildError> {
-        let build = |config: &Config| {
+    pub(super) fn new(
+        bench: &Bench,
+        config: Option<&SteeringConfig>,
+        threads: u16,
+    ) -> Result<Self, BuildError> {
+        let build = |config: &SteeringConfig| {
             let connections = usize::from(threads);
             let lifetime = if config.reads > 0 { bench.lifetime } else { config.lifetime };
             let window = 2 * WINDOW;
-            Steering::new(&Config { connections, window, lifetime, ..*config })
+            Steering::new(&SteeringConfig { connections, window, lifetime, ..*config })
         };
         Ok(Self {
             steering: config.map(build).transpose()?,

@@ -11,7 +11,7 @@ use crate::home::Contents;
 
 /// A rack's FlowCC.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct FlowCcConfig {
     /// Nodes, 1 to 64.
     pub nodes: usize,
     /// Application threads on each.
@@ -52,11 +52,11 @@ pub struct Config {
     pub check: bool,
 }
 
-impl Config {
+impl FlowCcConfig {
     /// The paper's settings (Concordia, sections 6 and 7.1) for so many nodes with four threads each: blocks of
     /// 4 KiB, 1 GiB of cache and of memory on each node.
     pub fn new(nodes: usize) -> Self {
-        let of_node = node::Config::new(NodeId(0), nodes, 1 << 30);
+        let of_node = node::NodeConfig::new(NodeId(0), nodes, 1 << 30);
         Self {
             nodes,
             threads: 4,
@@ -83,8 +83,8 @@ impl Config {
         }
     }
 
-    pub(super) fn of_node(&self, id: NodeId) -> node::Config {
-        node::Config {
+    pub(super) fn of_node(&self, id: NodeId) -> node::NodeConfig {
+        node::NodeConfig {
             block: self.block,
             chunk: ChunkSize::for_memory(self.memory, self.block),
             directory: self.directory,
@@ -98,7 +98,7 @@ impl Config {
             retransmission: self.retransmission,
             backoff: self.backoff,
             switch_epoch: FIRST,
-            ..node::Config::new(id, self.nodes, self.memory)
+            ..node::NodeConfig::new(id, self.nodes, self.memory)
         }
     }
 }

@@ -117,8 +117,8 @@ impl<R: Rules> FlowCc<R> {
     fn forget(&mut self, node: NodeId) {
         let incarnation = &mut self.control.incarnations[node.index()];
         incarnation.0 += 1;
-        let config = node::Config { incarnation: *incarnation, ..self.config.of_node(node) };
-        let config = node::Config { switch_epoch: SwitchEpoch(0), ..config };
+        let config = node::NodeConfig { incarnation: *incarnation, ..self.config.of_node(node) };
+        let config = node::NodeConfig { switch_epoch: SwitchEpoch(0), ..config };
         self.nodes[node.index()] = Node::with_rules(self.rules, config);
         let coherence = &self.config;
         self.memories[node.index()] =

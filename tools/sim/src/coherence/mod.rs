@@ -51,7 +51,7 @@ use shown::Shown;
 
 pub use crate::home::Contents;
 pub use cache::Placement;
-pub use config::Config;
+pub use config::FlowCcConfig;
 pub(crate) use control::{FIRST, NewEpoch};
 pub use costs::Costs;
 pub(crate) use store::StoreOf;
@@ -89,7 +89,7 @@ impl SimMessage {
 /// All machines of a rack.
 pub struct FlowCc<R: Rules = AllRules> {
     rules: R,
-    config: Config,
+    config: FlowCcConfig,
     pub(crate) nodes: Vec<Node<R>>,
     switch: Switch<R>,
     memories: Vec<Memory>,
@@ -113,7 +113,7 @@ impl FlowCc {
     ///
     /// # Panics
     /// If the configuration is impossible.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: FlowCcConfig) -> Self {
         Self::with_rules(AllRules, config)
     }
 }
@@ -123,8 +123,8 @@ impl<R: Rules> FlowCc<R> {
     ///
     /// # Panics
     /// If the configuration is impossible.
-    pub fn with_rules(rules: R, config: Config) -> Self {
-        let of_switch = program::Config {
+    pub fn with_rules(rules: R, config: FlowCcConfig) -> Self {
+        let of_switch = program::SwitchConfig {
             nodes: config.nodes,
             entries: config.switch_entries,
             epoch: control::FIRST,
@@ -156,7 +156,7 @@ impl<R: Rules> FlowCc<R> {
     // Getters
 
     /// How it was set up.
-    pub const fn config(&self) -> &Config {
+    pub const fn config(&self) -> &FlowCcConfig {
         &self.config
     }
 

@@ -90,7 +90,7 @@ impl<R: Rules> Preload<'_, R> {
     /// has cached, and the homes rebuild their directories. The switch's is empty then.
     ///
     /// # Panics
-    /// If a block has a writer and other copies besides (only with [`Config::check`](super::Config::check)).
+    /// If a block has a writer and other copies besides (only with [`FlowCcConfig::check`](super::FlowCcConfig::check)).
     pub fn report(&mut self) {
         let Self { system, actions, random, .. } = self;
         let mut call = Call { now: Nanos::ZERO, actions, charged: Nanos::ZERO, random };

@@ -27,9 +27,9 @@ pub const AGENTS: usize = coherence::AGENTS + locks::AGENTS;
 
 /// A rack with blocks and locks.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct JointConfig {
     /// Blocks, the allocator, and what both have: nodes, threads, memory.
-    pub blocks: coherence::Config,
+    pub blocks: coherence::FlowCcConfig,
     /// Bytes of copies of locks on every node.
     pub lock_copies: u64,
     /// Entries of locks that the switch has capacity for.
@@ -38,11 +38,11 @@ pub struct Config {
     pub costs: locks::Costs,
 }
 
-impl Config {
+impl JointConfig {
     /// Of the locks: as blocks are, where both have it.
-    fn locks(&self) -> locks::Config {
+    fn locks(&self) -> locks::SimLocksConfig {
         let Self { blocks, lock_copies, lock_entries, costs } = self;
-        locks::Config {
+        locks::SimLocksConfig {
             threads: blocks.threads,
             contents: blocks.contents,
             cache: *lock_copies,
@@ -53,7 +53,7 @@ impl Config {
             retransmission: blocks.retransmission,
             costs: *costs,
             check: blocks.check,
-            ..locks::Config::new(blocks.nodes)
+            ..locks::SimLocksConfig::new(blocks.nodes)
         }
     }
 }
@@ -78,7 +78,7 @@ impl Joint {
     ///
     /// # Panics
     /// If the configuration is impossible.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: JointConfig) -> Self {
         Self::with_rules(AllRules, config)
     }
 }
@@ -88,7 +88,7 @@ impl<R: Rules> Joint<R> {
     ///
     /// # Panics
     /// If the configuration is impossible.
-    pub fn with_rules(rules: R, config: Config) -> Self {
+    pub fn with_rules(rules: R, config: JointConfig) -> Self {
         let mut locks = Locks::with_rules(rules, config.locks());
         locks.homes.clear();
         Self { blocks: FlowCc::with_rules(rules, config.blocks), locks }

@@ -8,7 +8,7 @@ use crate::home::Contents;
 
 /// A rack's locks.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct SimLocksConfig {
     /// Nodes, 1 to 64.
     pub nodes: usize,
     /// Application threads on each.
@@ -41,7 +41,7 @@ pub struct Config {
     pub check: bool,
 }
 
-impl Config {
+impl SimLocksConfig {
     /// The paper's settings (GCS, section 5): ten threads and 512 MB of cache on each node, regions of 1 KB.
     pub const fn new(nodes: usize) -> Self {
         Self {
@@ -66,14 +66,14 @@ impl Config {
         }
     }
 
-    pub(super) fn of_node(&self, id: NodeId) -> node::locks::Config {
-        node::locks::Config {
+    pub(super) fn of_node(&self, id: NodeId) -> node::locks::LockNodeConfig {
+        node::locks::LockNodeConfig {
             in_switch: self.in_switch,
             preference: self.preference,
             keeps: self.keeps,
             retransmission: self.retransmission,
             epoch: self.epoch,
-            ..node::locks::Config::new(id, self.nodes)
+            ..node::locks::LockNodeConfig::new(id, self.nodes)
         }
     }
 }

@@ -15,7 +15,7 @@
 //! # Who runs what
 //! As in the paper's cache controller: a thread that asks for a lock waits for the answer itself, and handles it. All else
 //! is handled by one background thread of the node. Homes are memory blades: their NICs answer, and no processor (MIND's memory
-//! blades serve one-sided requests); or that thread answers for them, too ([`Config::blades`]).
+//! blades serve one-sided requests); or that thread answers for them, too ([`SimLocksConfig::blades`]).
 //!
 //! Alone, regions are one length, in a row, and never given back. Beside coherence ([`joint`](crate::joint)) they are what the
 //! allocator says.
@@ -43,7 +43,7 @@ use copies::{Copies, Sent};
 use operations::Waits;
 use properties::Properties;
 
-pub use config::Config;
+pub use config::SimLocksConfig;
 pub(crate) use copies::StoreOf;
 pub use costs::Costs;
 
@@ -84,7 +84,7 @@ impl SimMessage {
 /// All machines of a rack.
 pub struct Locks<R: Rules = AllRules> {
     rules: R,
-    config: Config,
+    config: SimLocksConfig,
     nodes: Vec<LockNode<R>>,
     switch: Directory<R>,
     copies: Vec<Copies>,
@@ -108,7 +108,7 @@ impl Locks {
     ///
     /// # Panics
     /// If the configuration is impossible.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: SimLocksConfig) -> Self {
         Self::with_rules(AllRules, config)
     }
 }
@@ -118,8 +118,8 @@ impl<R: Rules> Locks<R> {
     ///
     /// # Panics
     /// If the configuration is impossible.
-    pub fn with_rules(rules: R, config: Config) -> Self {
-        let of_switch = switch::locks::Config {
+    pub fn with_rules(rules: R, config: SimLocksConfig) -> Self {
+        let of_switch = switch::locks::DirectoryConfig {
             at: LockEnd::Switch,
             nodes: config.nodes,
             entries: config.switch_entries,
@@ -149,7 +149,7 @@ impl<R: Rules> Locks<R> {
     // Getters
 
     /// How it was set up.
-    pub const fn config(&self) -> &Config {
+    pub const fn config(&self) -> &SimLocksConfig {
         &self.config
     }
 
@@ -263,7 +263,7 @@ impl<R: Rules> Locks<R> {
 
     /// A node stops. Its machines begin a new incarnation, and hear nothing until they are told of an epoch.
     pub(crate) fn forget(&mut self, node: NodeId) {
-        let config = node::locks::Config { epoch: SwitchEpoch(0), ..self.config.of_node(node) };
+        let config = node::locks::LockNodeConfig { epoch: SwitchEpoch(0), ..self.config.of_node(node) };
         self.nodes[node.index()] = LockNode::with_rules(self.rules, config);
         self.copies[node.index()] = Copies::new(self.config.cache);
         self.waits.forget(node);

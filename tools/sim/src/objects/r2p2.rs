@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use nic::objects::{Attempt, Config, Effect, Engine, Load as Ask, Mode, Object};
+use nic::objects::{Attempt, Effect, Engine, Load as Ask, Mode, Object, SabreConfig};
 use wire::Nanos;
 
 use super::event::{Event, Packet, Reply, Want};
@@ -36,9 +36,10 @@ pub(super) struct R2p2 {
 
 impl R2p2 {
     pub(super) fn new(method: Method) -> Self {
-        let mode = if method == Method::WithoutSpeculation { Mode::VersionFirst } else { Config::PAPER.mode };
+        let mode =
+            if method == Method::WithoutSpeculation { Mode::VersionFirst } else { SabreConfig::PAPER.mode };
         Self {
-            engine: Engine::new(Config { mode, ..Config::PAPER }),
+            engine: Engine::new(SabreConfig { mode, ..SabreConfig::PAPER }),
             waiting: VecDeque::new(),
             requests: VecDeque::new(),
             plain: VecDeque::new(),
@@ -51,7 +52,7 @@ impl R2p2 {
 
     /// Transfers that wait go where there is capacity.
     fn admit(&mut self, now: Nanos) {
-        while self.engine.active() < Config::PAPER.transfers.into()
+        while self.engine.active() < SabreConfig::PAPER.transfers.into()
             && let Some((attempt, object, requests)) = self.waiting.pop_front()
         {
             self.engine.on_register(now, attempt, object).expect("there is a row");

@@ -8,8 +8,12 @@ use wire::{Discipline, GlobalAddr, Nanos, NodeId};
 
 /// Two nodes of two threads on so many blocks, for a thousand operations.
 fn run(setup: Setup, blocks: u64) -> RackReport {
-    let config =
-        coherence::Config { threads: 2, cache: 64 * 4096, memory: 4 << 20, ..coherence::Config::new(2) };
+    let config = coherence::FlowCcConfig {
+        threads: 2,
+        cache: 64 * 4096,
+        memory: 4 << 20,
+        ..coherence::FlowCcConfig::new(2)
+    };
     let mut rack = Rack::new(Setup { threads: 2, ..setup }, FlowCc::new(config));
     let base: GlobalAddr = rack.with_system_mut(|system| {
         system.preload(1).alloc(NodeId(0), blocks * 4096, NodeId(1), Discipline::Coherent).unwrap()
@@ -73,7 +77,7 @@ fn estimates_take_the_bytes_of_blocks_off_the_way_and_nothing_else() {
 
 #[test]
 fn an_operation_that_is_not_over_counts_with_the_time_that_it_has_taken() {
-    let mut rack = Rack::new(Setup::new(2), FlowCc::new(coherence::Config::new(2)));
+    let mut rack = Rack::new(Setup::new(2), FlowCc::new(coherence::FlowCcConfig::new(2)));
     for thread in [0, 4].map(ThreadId) {
         rack.spawn(thread, move |mut handle| async move {
             if thread.0 == 4 {

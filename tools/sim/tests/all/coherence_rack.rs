@@ -25,7 +25,7 @@ fn rack_that_peeks<R: Rules>(
     seed: u64,
     peeks: Peeks,
 ) -> Rack<FlowCc<R>> {
-    let config = coherence::Config {
+    let config = coherence::FlowCcConfig {
         cache: 16 * 4096,
         memory: 1 << 20,
         contents: Contents::Bytes,
@@ -33,7 +33,7 @@ fn rack_that_peeks<R: Rules>(
         directory,
         peeks,
         check: true,
-        ..coherence::Config::new(nodes)
+        ..coherence::FlowCcConfig::new(nodes)
     };
     let setup = Setup { seed, check: true, ..Setup::new(nodes).exact() };
     Rack::new(setup, FlowCc::with_rules(rules, config))

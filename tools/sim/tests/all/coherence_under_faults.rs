@@ -15,7 +15,7 @@ const NODES: u16 = 3;
 const BLOCKS: u64 = 12;
 
 fn rack(directory: Directory, seed: u64) -> Rack<FlowCc> {
-    let config = coherence::Config {
+    let config = coherence::FlowCcConfig {
         threads: 2,
         cache: 8 * 4096,
         memory: 1 << 20,
@@ -24,7 +24,7 @@ fn rack(directory: Directory, seed: u64) -> Rack<FlowCc> {
         epoch: Nanos::from_micros(200),
         directory,
         check: true,
-        ..coherence::Config::new(NODES.into())
+        ..coherence::FlowCcConfig::new(NODES.into())
     };
     let setup = Setup { threads: 2, seed, check: true, ..Setup::new(NODES.into()).exact() };
     Rack::new(setup, FlowCc::new(config))

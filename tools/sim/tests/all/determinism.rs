@@ -14,12 +14,12 @@ use wire::{Discipline, GlobalAddr, Nanos, NodeId};
 
 /// Everything that can be told apart of a run: when each thread did what, and what was counted.
 fn digest(seed: u64, run_ahead: Nanos, faults: bool) -> u64 {
-    let config = coherence::Config {
+    let config = coherence::FlowCcConfig {
         cache: 64 * 4096,
         memory: 4 << 20,
         epoch: Nanos::from_micros(300),
         directory: Directory::Auto,
-        ..coherence::Config::new(4)
+        ..coherence::FlowCcConfig::new(4)
     };
     let mut rack = Rack::new(Setup { seed, run_ahead, ..Setup::new(4) }, FlowCc::new(config));
     let base: GlobalAddr = rack.with_system_mut(|system| {

@@ -2,7 +2,7 @@
 
 use node::{Access, Window};
 use sim::coherence::{self, Contents, FlowCc};
-use sim::joint::{AGENTS, Config, Joint};
+use sim::joint::{AGENTS, Joint, JointConfig};
 use sim::locks::Costs;
 use sim::rack::{Handle, Rack, RackReport, Setup, Until};
 use sim::system::{Fault, Random, System, ThreadId, Want};
@@ -11,8 +11,8 @@ use wire::{AllRules, Discipline, GlobalAddr, Mode, Nanos, NodeId, Refusal, Rule,
 const BLOCK: u64 = 4096;
 const LEN: u32 = 256;
 
-fn blocks() -> coherence::Config {
-    coherence::Config {
+fn blocks() -> coherence::FlowCcConfig {
+    coherence::FlowCcConfig {
         threads: 2,
         cache: 16 * BLOCK,
         memory: 64 * BLOCK,
@@ -20,7 +20,7 @@ fn blocks() -> coherence::Config {
         switch_entries: 70,
         epoch: Nanos::from_micros(200),
         check: true,
-        ..coherence::Config::new(3)
+        ..coherence::FlowCcConfig::new(3)
     }
 }
 
@@ -29,7 +29,7 @@ fn setup(seed: u64) -> Setup {
 }
 
 fn rack<R: Rules>(rules: R, lock_copies: u64) -> Rack<Joint<R>> {
-    let config = Config { blocks: blocks(), lock_copies, lock_entries: 16, costs: Costs::LIBRARY };
+    let config = JointConfig { blocks: blocks(), lock_copies, lock_entries: 16, costs: Costs::LIBRARY };
     Rack::new(setup(1), Joint::with_rules(rules, config))
 }
 
@@ -62,7 +62,7 @@ fn without_locks<S: System + 'static>(mut rack: Rack<S>) -> RackReport {
 fn an_application_without_locks_takes_as_long_as_on_a_rack_of_blocks_alone() {
     for seed in 1..=3 {
         let config =
-            Config { blocks: blocks(), lock_copies: 1 << 16, lock_entries: 16, costs: Costs::LIBRARY };
+            JointConfig { blocks: blocks(), lock_copies: 1 << 16, lock_entries: 16, costs: Costs::LIBRARY };
         let both = without_locks(Rack::new(setup(seed), Joint::new(config)));
         let alone = without_locks(Rack::new(setup(seed), FlowCc::new(blocks())));
         assert_eq!(format!("{both:?}"), format!("{alone:?}"), "seed {seed}");

@@ -1,18 +1,18 @@
 //! Locks that carry their data on the simulated rack, end to end, in exact order, with the properties checked: writers are
 //! alone, and whoever enters has the data of the last release.
 
-use sim::locks::{AGENTS, Config, Locks};
+use sim::locks::{AGENTS, Locks, SimLocksConfig};
 use sim::rack::{Ended, Handle, Rack, RackReport, Setup, Until};
 use sim::system::{Random, ThreadId};
 use wire::{AllRules, Discipline, GlobalAddr, Nanos, NodeId, Refusal, Rule, Rules, Without};
 
 const LEN: u32 = 1024;
 
-fn small(nodes: usize) -> Config {
-    Config { threads: 3, check: true, switch_entries: 64, ..Config::new(nodes) }
+fn small(nodes: usize) -> SimLocksConfig {
+    SimLocksConfig { threads: 3, check: true, switch_entries: 64, ..SimLocksConfig::new(nodes) }
 }
 
-fn rack_of<R: Rules>(rules: R, config: Config, seed: u64) -> Rack<Locks<R>> {
+fn rack_of<R: Rules>(rules: R, config: SimLocksConfig, seed: u64) -> Rack<Locks<R>> {
     let setup = Setup {
         seed,
         check: true,
@@ -65,7 +65,7 @@ fn busy<R: Rules>(
 fn writers_are_alone_and_see_the_last_release() {
     for (seed, writes) in [(1, 100), (2, 50), (3, 10), (4, 0)] {
         for in_switch in [true, false] {
-            let mut rack = rack_of(AllRules, Config { in_switch, ..small(4) }, seed);
+            let mut rack = rack_of(AllRules, SimLocksConfig { in_switch, ..small(4) }, seed);
             let all = locks(&mut rack, 3, LEN);
             let report = busy(&mut rack, &all, 200, writes, seed);
             assert_eq!((report.ended, report.counts.operations), (Ended::WorkersDone, 9 * 200));
@@ -76,7 +76,7 @@ fn writers_are_alone_and_see_the_last_release() {
 #[test]
 fn nobody_is_forgotten_when_locks_are_given_up_at_each_release() {
     for (seed, writes) in [(1, 100), (2, 50), (3, 0)] {
-        let mut rack = rack_of(AllRules, Config { keeps: false, ..small(4) }, seed);
+        let mut rack = rack_of(AllRules, SimLocksConfig { keeps: false, ..small(4) }, seed);
         let all = locks(&mut rack, 3, LEN);
         let report = busy(&mut rack, &all, 200, writes, seed);
         assert_eq!(report.ended, Ended::WorkersDone);
@@ -103,7 +103,7 @@ fn a_lock_that_stays_is_asked_for_once() {
 #[test]
 fn copies_make_room_for_each_other() {
     for writes in [0, 50, 100] {
-        let config = Config { cache: 2 * u64::from(LEN), ..small(4) };
+        let config = SimLocksConfig { cache: 2 * u64::from(LEN), ..small(4) };
         let mut rack = rack_of(AllRules, config, 5);
         let all = locks(&mut rack, 8, LEN);
         let report = busy(&mut rack, &all, 200, writes, 5);
@@ -114,7 +114,7 @@ fn copies_make_room_for_each_other() {
 
 #[test]
 fn locks_without_data_exclude_too() {
-    let mut rack = rack_of(AllRules, Config { len: 0, ..small(4) }, 7);
+    let mut rack = rack_of(AllRules, SimLocksConfig { len: 0, ..small(4) }, 7);
     let all = locks(&mut rack, 2, 0);
     assert_eq!(busy(&mut rack, &all, 200, 50, 7).ended, Ended::WorkersDone);
 }
@@ -146,7 +146,7 @@ fn a_writer_that_does_not_wait_for_readers_is_noticed() {
 
 /// A digest of what a run did.
 fn run(seed: u64, run_ahead: bool) -> (Nanos, u64, u64, Nanos) {
-    let config = Config { check: false, ..small(4) };
+    let config = SimLocksConfig { check: false, ..small(4) };
     let setup = Setup { seed, threads: config.threads, agents: AGENTS, ..Setup::new(4) };
     let setup = if run_ahead { setup } else { setup.exact() };
     let mut rack = Rack::new(setup, Locks::new(config));

@@ -22,7 +22,7 @@ struct Two<R: Rules> {
 
 impl<R: Rules> Two<R> {
     fn client(rules: R) -> Client<R> {
-        Client::with_rules(rules, client::Config { lease: Nanos(300), slots: 1, cursors: 10 })
+        Client::with_rules(rules, client::ClientConfig { lease: Nanos(300), slots: 1, cursors: 10 })
     }
 
     fn ask(&mut self, call: chain::Call) -> chain::Answer {
@@ -83,8 +83,12 @@ impl<R: Rules> Two<R> {
 /// A client reads the head of the tail. Then another one appends, waits, and appends once more. Then the first one has the value
 /// behind that head, too: does it take both for one entry?
 pub(crate) fn is_torn<R: Rules>(rules: R, wait: Nanos) -> bool {
-    let config =
-        metadata::Config { units: 2, quarantine: QUARANTINE, timeout: Nanos(100), decide_after: Nanos::ZERO };
+    let config = metadata::MetadataConfig {
+        units: 2,
+        quarantine: QUARANTINE,
+        timeout: Nanos(100),
+        decide_after: Nanos::ZERO,
+    };
     let mut two = Two::<R> {
         now: Nanos(1),
         memory: BTreeMap::new(),

@@ -75,7 +75,7 @@ pub(crate) struct World<R: Rules> {
 impl<R: Rules> World<R> {
     /// A store with so many copies of each slot, in so many memories.
     pub(crate) fn new(rules: R, seed: u64, clients: usize, copies: u8, memories: usize) -> Self {
-        let config = metadata::Config {
+        let config = metadata::MetadataConfig {
             units: UNITS,
             quarantine: Nanos(QUARANTINE),
             timeout: Nanos(100),
@@ -113,7 +113,7 @@ impl<R: Rules> World<R> {
     fn client(&mut self) -> Worker<R> {
         let cursors = 1 + self.random.below(3) as usize;
         let slots = 1 + self.random.below(3) as u32;
-        let config = client::Config { lease: Nanos(LEASE), slots, cursors };
+        let config = client::ClientConfig { lease: Nanos(LEASE), slots, cursors };
         Worker {
             id: ClientId(self.number()),
             machine: Client::with_rules(self.rules, config).with_copies(self.copies),

@@ -125,8 +125,8 @@ pub(crate) enum Event {
 impl<R: Rules> State<R> {
     /// One version is there, and all clients know it and have slots.
     pub(crate) fn new(rules: R, scenario: &Scenario) -> Self {
-        let config = client::Config { lease: Nanos(1000), slots: 4, cursors: 4 };
-        let units = metadata::Config {
+        let config = client::ClientConfig { lease: Nanos(1000), slots: 4, cursors: 4 };
+        let units = metadata::MetadataConfig {
             units: 64,
             quarantine: QUARANTINE,
             timeout: Nanos(1),
@@ -419,7 +419,7 @@ impl<R: Rules> State<R> {
             last.workers.push(Worker {
                 machine: Client::with_rules(
                     self.rules,
-                    client::Config { lease: Nanos(1000), slots: 1, cursors: 1 },
+                    client::ClientConfig { lease: Nanos(1000), slots: 1, cursors: 1 },
                 )
                 .with_copies(scenario.copies),
                 next: 0,

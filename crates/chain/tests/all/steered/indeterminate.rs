@@ -23,13 +23,14 @@ struct Rig<R: Rules> {
 
 impl<R: Rules> Rig<R> {
     fn new(rules: R) -> Self {
-        let config = metadata::Config {
+        let config = metadata::MetadataConfig {
             units: 20,
             quarantine: Nanos(400),
             timeout: Nanos(100),
             decide_after: DECIDE_AFTER,
         };
-        let client = || Client::with_rules(rules, client::Config { lease: Nanos(300), slots: 1, cursors: 4 });
+        let client =
+            || Client::with_rules(rules, client::ClientConfig { lease: Nanos(300), slots: 1, cursors: 4 });
         Self {
             now: Nanos(1),
             memory: BTreeMap::new(),

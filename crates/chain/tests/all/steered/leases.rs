@@ -1,6 +1,6 @@
 //! What a read proves of a cursor: where a switch may have sent the read somewhere else, nothing.
 
-use chain::client::{Client, Config, Effect, OpId, Request};
+use chain::client::{Client, ClientConfig, Effect, OpId, Request};
 use chain::{Answer, Call, Outcome, Verb};
 use wire::Nanos;
 use wire::chains::{Class, EntryHead, EntryKind, EntryVersion, Location, Word};
@@ -17,7 +17,7 @@ struct Rig(Client);
 
 impl Rig {
     fn new(steered: bool) -> Self {
-        let mut client: Client = Client::new(Config { lease: Nanos(LEASE), slots: 1, cursors: 4 });
+        let mut client: Client = Client::new(ClientConfig { lease: Nanos(LEASE), slots: 1, cursors: 4 });
         if steered {
             client.expect_steered_reads();
         }

@@ -1,6 +1,6 @@
 //! Applications that are attached to the daemons of `rackmem up`.
 
-use apps::kv::{Config as KvConfig, KvStore};
+use apps::kv::{KvConfig, KvStore};
 use rackmem::{AttachError, Discipline, Error, LockMode, NodeId, Rack, RackFile, block_on};
 
 use super::rig::{Home, eventually, free_port, page};

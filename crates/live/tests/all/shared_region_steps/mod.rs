@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use led::Led;
 use live::memory::regions::{Missing, Region, Regions, Shape};
-use transport::shm::{Config, ShmTransport};
+use transport::shm::{ShmConfig, ShmTransport};
 use transport::{PlaceId, Sharing, Terms, Transport};
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
 
@@ -43,7 +43,7 @@ struct Node {
 
 impl Node {
     fn open(dir: &Path, node: NodeId) -> Self {
-        let config = Config {
+        let config = ShmConfig {
             dir: dir.into(),
             me: PlaceId::node(node),
             block: 4096,

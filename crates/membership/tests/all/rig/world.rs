@@ -122,7 +122,7 @@ impl Rig {
         let clock = Clock::draw(&mut self.random);
         // Grows faster than any run makes epochs.
         let origin = SwitchEpoch(u32::try_from(self.now / 1_000_000).unwrap());
-        let config = coordinator::Config {
+        let config = coordinator::CoordinatorConfig {
             nodes: self.nodes.into(),
             origin,
             session: self.random.bits(),
@@ -136,7 +136,7 @@ impl Rig {
     /// Starts a process of the node; returns which it is.
     pub(crate) fn start(&mut self, node: NodeId, sole: bool) -> usize {
         let (session, clock) = (Session(self.random.bits()), Clock::draw(&mut self.random));
-        let config = member::Config { node, nodes: self.nodes.into(), session, sole, timing: TIMING };
+        let config = member::MemberConfig { node, nodes: self.nodes.into(), session, sole, timing: TIMING };
         let member = Member::new(config, clock.at(self.now));
         self.processes.push(Process {
             node,

@@ -1,6 +1,6 @@
 //! Single events.
 
-use nic::objects::{Attempt, Config, Effect, Engine, Load, Mode, Object, Refused, Row};
+use nic::objects::{Attempt, Effect, Engine, Load, Mode, Object, Refused, Row, SabreConfig};
 use wire::Nanos;
 
 const ATTEMPT: Attempt = Attempt { requester: 7, number: 1 };
@@ -8,7 +8,7 @@ const OBJECT: Object = Object { first: 100, blocks: 2, header: 0 };
 const ROW: Row = Row(0);
 
 fn engine(mode: Mode) -> Engine {
-    Engine::new(Config { mode, transfers: 2, ..Config::PAPER })
+    Engine::new(SabreConfig { mode, transfers: 2, ..SabreConfig::PAPER })
 }
 
 /// An engine with one object asked for, and what it asked of the memory.
@@ -178,7 +178,7 @@ fn what_makes_no_sense_is_refused_and_counted() {
 fn a_requester_that_is_gone_frees_its_transfer() {
     let mut engine = engine(Mode::Speculative);
     engine.on_register(Nanos(5), ATTEMPT, OBJECT).unwrap();
-    let due = Nanos(5) + Config::PAPER.timeout;
+    let due = Nanos(5) + SabreConfig::PAPER.timeout;
     assert_eq!(engine.deadline(), Some(due));
     let mut out = Vec::new();
     engine.on_deadline(Nanos(due.0 - 1), &mut out);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nic::objects::{Attempt, Config, Effect, Engine, Load, Mode, Object, Refused};
+use nic::objects::{Attempt, Effect, Engine, Load, Mode, Object, Refused, SabreConfig};
 use wire::rules::AllRules;
 use wire::{Nanos, Rules};
 
@@ -43,7 +43,8 @@ pub(crate) fn run<R: Rules>(rules: R, plan: Plan, seed: u64) -> Result<(u64, u64
     let mut memory = Memory::new(&objects, plan.writers);
     memory.is_mute = plan.mode == Mode::VersionFirst;
     memory.is_large = !plan.evictions;
-    let config = Config { mode: plan.mode, transfers: plan.transfers, depth: plan.depth, ..Config::PAPER };
+    let config =
+        SabreConfig { mode: plan.mode, transfers: plan.transfers, depth: plan.depth, ..SabreConfig::PAPER };
     let mut engine = Engine::with_rules(rules, config);
     // Attempt, object, blocks that were asked for, and those of them that were not answered.
     let mut asking: BTreeMap<u32, (Attempt, Object, u32, u32)> = BTreeMap::new();
@@ -193,7 +194,7 @@ fn without_writers_everything_is_whole() {
 
 #[test]
 fn a_load_is_for_a_block_of_the_object() {
-    let mut engine = Engine::new(Config::PAPER);
+    let mut engine = Engine::new(SabreConfig::PAPER);
     let (attempt, object) = (Attempt { requester: 1, number: 1 }, Object { first: 10, blocks: 3, header: 0 });
     engine.on_register(Nanos::ZERO, attempt, object).unwrap();
     engine.on_request(Nanos::ZERO, attempt, 3).unwrap();

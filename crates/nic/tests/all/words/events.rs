@@ -1,7 +1,7 @@
 //! Single events, and operations at their edges.
 
 use nic::words::{
-    Config, Done, Effect, EntryId, Folder, Lines, Operands, Operation, Refused, Request, Width, of_wire,
+    Done, Effect, EntryId, Folder, Lines, LinesConfig, Operands, Operation, Refused, Request, Width, of_wire,
 };
 use wire::Rules;
 use wire::roce::batch;
@@ -20,7 +20,7 @@ fn executed(engine: &mut Lines) -> Vec<Effect> {
 
 #[test]
 fn one_fetch_and_one_release_serve_all_that_wait() {
-    let mut engine = Lines::new(Config::PAPER);
+    let mut engine = Lines::new(LinesConfig::PAPER);
     let mut out = Vec::new();
     for ticket in 0..10 {
         engine.on_request(add(ticket, 8 * (ticket % 2)), &mut out).unwrap();
@@ -37,7 +37,7 @@ fn one_fetch_and_one_release_serve_all_that_wait() {
 
 #[test]
 fn what_is_only_read_is_not_written_back() {
-    let mut engine = Lines::new(Config::PAPER);
+    let mut engine = Lines::new(LinesConfig::PAPER);
     engine.on_request(Request { operation: Operation::Load, ..add(1, 16) }, &mut Vec::new()).unwrap();
     engine.on_line(EntryId(0), [9; 8]);
     let done = Effect::Done(Done { ticket: 1, old: 9 });
@@ -47,7 +47,7 @@ fn what_is_only_read_is_not_written_back() {
 
 #[test]
 fn what_comes_while_a_line_is_worked_on_joins_it() {
-    let mut engine = Lines::new(Config::PAPER);
+    let mut engine = Lines::new(LinesConfig::PAPER);
     let mut out = Vec::new();
     engine.on_request(add(1, 0), &mut out).unwrap();
     engine.on_request(add(2, 0), &mut out).unwrap();
@@ -60,7 +60,7 @@ fn what_comes_while_a_line_is_worked_on_joins_it() {
 
 #[test]
 fn two_lines_of_one_place_come_one_after_the_other() {
-    let mut engine = Lines::new(Config { lines: 2, ..Config::PAPER });
+    let mut engine = Lines::new(LinesConfig { lines: 2, ..LinesConfig::PAPER });
     let mut out = Vec::new();
     engine.on_request(add(1, 0), &mut out).unwrap();
     engine.on_request(add(2, 128), &mut out).unwrap();
@@ -79,7 +79,7 @@ fn two_lines_of_one_place_come_one_after_the_other() {
 
 /// Whether a line gets its place while another one, which has it, is asked for again and again.
 pub(crate) fn gets_its_turn<R: Rules>(rules: R) -> bool {
-    let mut engine = Lines::with_rules(rules, Config { lines: 2, ..Config::PAPER });
+    let mut engine = Lines::with_rules(rules, LinesConfig { lines: 2, ..LinesConfig::PAPER });
     let mut out = Vec::new();
     engine.on_request(add(0, 0), &mut out).unwrap();
     engine.on_line(EntryId(0), [0; 8]);
@@ -101,7 +101,7 @@ fn a_line_that_waits_for_its_place_gets_it() {
 
 #[test]
 fn what_finds_no_room_waits_outside() {
-    let mut engine = Lines::new(Config { entries: 1, subentries: 2, ..Config::PAPER });
+    let mut engine = Lines::new(LinesConfig { entries: 1, subentries: 2, ..LinesConfig::PAPER });
     let mut out = Vec::new();
     engine.on_request(add(1, 0), &mut out).unwrap();
     assert_eq!(engine.on_request(add(2, 64), &mut out), Err(Refused::Full), "no entry");

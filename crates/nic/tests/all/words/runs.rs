@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use nic::words::{
-    Config, Done, Effect, EntryId, Folder, Line, Lines, Operands, Operation, Refused, Request, WORDS, Width,
+    Done, Effect, EntryId, Folder, Line, Lines, LinesConfig, Operands, Operation, Refused, Request, WORDS,
+    Width,
 };
 use wire::Rules;
 use wire::rules::AllRules;
@@ -67,7 +68,7 @@ impl Model {
     }
 }
 
-pub(crate) fn run<R: Rules>(rules: R, config: Config, seed: u64) -> Result<(), String> {
+pub(crate) fn run<R: Rules>(rules: R, config: LinesConfig, seed: u64) -> Result<(), String> {
     const REQUESTS: u64 = 300;
     let mut random = Dice::new(seed);
     let mut engine = Lines::with_rules(rules, config);
@@ -163,12 +164,17 @@ pub(crate) fn run<R: Rules>(rules: R, config: Config, seed: u64) -> Result<(), S
 }
 
 /// So small that everything is full at times.
-pub(crate) const SMALL: Config = Config { entries: 4, subentries: 8, lines: 2 };
+pub(crate) const SMALL: LinesConfig = LinesConfig { entries: 4, subentries: 8, lines: 2 };
 
 #[test]
 fn words_are_changed_as_if_one_request_came_after_the_other() {
     for seed in 0..400 {
-        for config in [SMALL, Config { entries: 1, ..SMALL }, Config { lines: 1, ..SMALL }, Config::PAPER] {
+        for config in [
+            SMALL,
+            LinesConfig { entries: 1, ..SMALL },
+            LinesConfig { lines: 1, ..SMALL },
+            LinesConfig::PAPER,
+        ] {
             if let Err(why) = run(AllRules, config, seed) {
                 panic!("{config:?}, seed {seed}: {why}");
             }

@@ -29,7 +29,7 @@ use wire::{
 };
 
 use crate::allocator::{Allocator, BlockRange};
-use crate::coherence::config::{Config, Retransmission};
+use crate::coherence::config::{NodeConfig, Retransmission};
 use crate::coherence::context::Context;
 
 /// What an application thread called.
@@ -76,7 +76,7 @@ struct Freeing {
 }
 
 impl Allocation {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &NodeConfig) -> Self {
         Self {
             node: config.id,
             allocator: Allocator::new(config.memory, config.block, config.chunk),

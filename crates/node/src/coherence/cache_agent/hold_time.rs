@@ -1,4 +1,4 @@
-//! How long a node holds a block for which others wait in the queue ([`Config::queue`](crate::Config::queue)).
+//! How long a node holds a block for which others wait in the queue ([`NodeConfig::queue`](crate::NodeConfig::queue)).
 //!
 //! A queue that hands a block over after each single access moves it all the time: every access costs a transfer. So a
 //! node that is asked for a block through a queue waits with its answer as long as its own threads write in the block

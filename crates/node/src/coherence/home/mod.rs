@@ -39,7 +39,7 @@ use wire::{
 };
 
 use crate::allocator::{BlockRange, ChunkTable};
-use crate::coherence::config::Config;
+use crate::coherence::config::NodeConfig;
 use directory::{Directory, Keeper};
 use migration::Migration;
 use on_report::Rebuilding;
@@ -110,7 +110,7 @@ enum Decision {
 }
 
 impl HomeAgent {
-    pub(crate) fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &NodeConfig) -> Self {
         let rows = config.nodes * SlotId::PER_NODE;
         Self {
             node: config.id,

@@ -6,7 +6,7 @@ use wire::{Nanos, Packet, RequesterId, Seq, SlotId};
 
 use super::{Requesters, Slot, Stage, Wait, Work};
 use crate::coherence::canonical::{FAR, Timer, Use, canonical_choice, requester_of};
-use crate::coherence::config::Config;
+use crate::coherence::config::NodeConfig;
 use crate::coherence::round_trip::RoundTrip;
 
 /// The slots that are not as they were at first; times, counts and measurements are left out.
@@ -20,7 +20,7 @@ const UNUSED: Slot =
     Slot { work: Work::None, wait: Wait::Nothing, event: None, seq: Seq::NONE, unlocks: [None, None] };
 
 impl Requesters {
-    pub(crate) fn save(&self, config: &Config) -> RequestersState {
+    pub(crate) fn save(&self, config: &NodeConfig) -> RequestersState {
         let used = self.slots.iter().enumerate().filter(|(_, slot)| **slot != UNUSED);
         let slots = used.map(|(index, slot)| {
             let mut slot = slot.clone();
@@ -72,7 +72,7 @@ impl Requesters {
 }
 
 impl Slot {
-    fn forget_time(&mut self, config: &Config) {
+    fn forget_time(&mut self, config: &NodeConfig) {
         let far = |deadline: &mut Nanos| *deadline = if *deadline == Nanos::MAX { Nanos::MAX } else { FAR };
         match &mut self.work {
             // How often the owner is asked for again.

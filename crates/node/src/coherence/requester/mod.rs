@@ -209,7 +209,7 @@ impl core::fmt::Debug for Requesters {
 }
 
 impl Requesters {
-    pub(crate) fn new(config: &crate::coherence::config::Config) -> Self {
+    pub(crate) fn new(config: &crate::coherence::config::NodeConfig) -> Self {
         let (node, nodes) = (config.id, config.nodes);
         let followed = core::iter::repeat_n(Seq::NONE, nodes * SlotId::PER_NODE * 2).collect();
         let slots = (0..SlotId::PER_NODE)

@@ -1,4 +1,4 @@
-//! Waiting in the queue: with [`Config::queue`](crate::Config::queue) a request that meets a writer is not refused, but
+//! Waiting in the queue: with [`NodeConfig::queue`](crate::NodeConfig::queue) a request that meets a writer is not refused, but
 //! follows the last in the queue (see [`switch::coherence::wait_queue`]). The lock comes from the one before, and goes to the one
 //! behind:
 //!
@@ -21,7 +21,7 @@
 //! | R2 upgrades a copy that R1 has taken | R2 has the lock that it needs for a WRITE-MISS, and goes on as one |
 //!
 //! A READ-MISS that meets a writer is refused at first, and tries again: in the queue it would have the lock alone. Only
-//! when it has been refused [`Config::refusals_before_queue`] times it waits in the queue, so that writers do not starve readers.
+//! when it has been refused [`NodeConfig::refusals_before_queue`] times it waits in the queue, so that writers do not starve readers.
 //!
 //! What must always hold: each event hands the lock to at most one other, once; unlocks are recorded in the order of the
 //! line, and metadata are installed only by who is last in it, or while nobody has been handed the lock behind it; the
@@ -36,7 +36,7 @@ use wire::{
 
 use super::event::Timeout;
 use super::{Fetch, Found, Requesters, Unlocking, Work};
-use crate::coherence::config::Config;
+use crate::coherence::config::NodeConfig;
 use crate::coherence::context::Context;
 use crate::coherence::counters::Drop;
 use crate::store::{Reservation, Store};
@@ -56,9 +56,9 @@ pub(super) enum QueuePosition {
     },
 }
 
-/// True if the slot's next READ-MISS is to wait behind a writer: it was refused [`Config::refusals_before_queue`] times, or so many
+/// True if the slot's next READ-MISS is to wait behind a writer: it was refused [`NodeConfig::refusals_before_queue`] times, or so many
 /// times more since it did. Only every so often, because whoever waits in the queue is refused by readers.
-pub(super) fn joins_queue(config: &Config, work: &Work) -> bool {
+pub(super) fn joins_queue(config: &NodeConfig, work: &Work) -> bool {
     let Work::Fetch(fetch) = work else { return false };
     config.queue && fetch.refusals % (config.refusals_before_queue + 1) == config.refusals_before_queue
 }

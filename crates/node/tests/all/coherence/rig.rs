@@ -4,8 +4,8 @@ use check::coherence::PlainStore;
 use node::allocator::ChunkSize;
 use node::coherence::home::directory::Entry;
 use node::{
-    Access, Backoff, Config, DataRef, Drop, Effect, FrameId, Message, Moment, Node, Outcome, Retransmission,
-    Started,
+    Access, Backoff, DataRef, Drop, Effect, FrameId, Message, Moment, Node, NodeConfig, Outcome,
+    Retransmission, Started,
 };
 use wire::{
     BlockTag, Copyset, Discipline, GlobalAddr, GlobalStatus, Nanos, NodeId, Packet, PacketKind, SlotId,
@@ -43,15 +43,15 @@ impl Rig {
         Self::with(|_| {})
     }
 
-    pub(crate) fn with(change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config {
+    pub(crate) fn with(change: impl FnOnce(&mut NodeConfig)) -> Self {
+        let mut config = NodeConfig {
             block: BLOCK,
             chunk: ChunkSize::new(4 * BLOCK.bytes()).unwrap(),
             retransmission: Retransmission::AfterRoundTrips { floor: FLOOR, most: MOST },
             backoff: BACKOFF,
             switch_epoch: EPOCH,
             incarnation: INCARNATION,
-            ..Config::new(ME, NODES, 64 * BLOCK.bytes())
+            ..NodeConfig::new(ME, NODES, 64 * BLOCK.bytes())
         };
         change(&mut config);
         let store = PlainStore::new(BLOCK, 1);
@@ -63,7 +63,7 @@ impl Rig {
         Self::home_with(|_| {})
     }
 
-    pub(crate) fn home_with(change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) fn home_with(change: impl FnOnce(&mut NodeConfig)) -> Self {
         let mut rig = Self::with(change);
         let chunk = call(PacketKind::ChunkRequest, mine(0), 1, 8 * BLOCK.bytes(), Some(Discipline::Coherent));
         assert!(rig.packet(chunk).only().packet.status.is_granted());

@@ -2,7 +2,7 @@
 
 use node::locks::LockDrop;
 use node::{LockEffect, Ticket};
-use switch::locks::{Config, Directory, Effect};
+use switch::locks::{Directory, DirectoryConfig, Effect};
 use wire::{LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, Refusal, Status, SwitchEpoch, Term};
 
 use crate::locks::rig::{EPOCH, FLOOR, LEN, ME, NODES, Rig, bare, mine, theirs, to_agent, to_home, with};
@@ -169,7 +169,7 @@ fn freeing_any_number_of_locks_leaves_one_number_behind() {
 // The switch.
 
 fn switch() -> Directory {
-    let config = Config { at: LockEnd::Switch, nodes: NODES, entries: 4, epoch: EPOCH };
+    let config = DirectoryConfig { at: LockEnd::Switch, nodes: NODES, entries: 4, epoch: EPOCH };
     Directory::new(&config).expect("it fits")
 }
 

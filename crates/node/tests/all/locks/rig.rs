@@ -1,7 +1,7 @@
 //! A node on the bench, with its lock store: one input at a time, and what came of it.
 
 use check::locks::PlainLocks;
-use node::locks::{Config, LockDrop};
+use node::locks::{LockDrop, LockNodeConfig};
 use node::{DataRef, LockEffect, LockMessage, LockNode, Moment, Retransmission, Ticket, View};
 use wire::{
     Copyset, GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, Refusal, Status,
@@ -82,11 +82,11 @@ impl Rig {
         Self::with_config(|_| {})
     }
 
-    pub(crate) fn with_config(change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config {
+    pub(crate) fn with_config(change: impl FnOnce(&mut LockNodeConfig)) -> Self {
+        let mut config = LockNodeConfig {
             retransmission: Retransmission::AfterRoundTrips { floor: FLOOR, most: Nanos::MAX },
             epoch: EPOCH,
-            ..Config::new(ME, NODES)
+            ..LockNodeConfig::new(ME, NODES)
         };
         change(&mut config);
         Self { node: LockNode::new(config), store: PlainLocks::new(2), now: Nanos(1) }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use switch::chains::{Action, Binding, Bound, Config, Connection, End, Sent, Steering};
+use switch::chains::{Action, Binding, Bound, Connection, End, Sent, Steering, SteeringConfig};
 use wire::chains::{Next, Reply, Word};
 use wire::roce::{Aeth, Extension, NakCode, Opcode, Packet, Psn, QpNumber, Syndrome};
 use wire::{Nanos, NodeId, Rules};
@@ -52,7 +52,7 @@ pub(crate) struct Bed<R: Rules> {
 
 impl<R: Rules> Bed<R> {
     pub(crate) fn new(rules: R, clients: u16, binding: Binding) -> Self {
-        let config = Config {
+        let config = SteeringConfig {
             keys: 5,
             top: 0,
             connections: usize::from(clients),
@@ -60,7 +60,7 @@ impl<R: Rules> Bed<R> {
             slots: 256,
             lifetime: Nanos(1_000),
             binding,
-            ..Config::default()
+            ..SteeringConfig::default()
         };
         let mut bed = Self {
             switch: Steering::with_rules(rules, &config).unwrap(),

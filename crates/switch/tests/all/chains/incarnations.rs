@@ -1,7 +1,7 @@
 //! Two incarnations of the switch, whole, as its process has it: what was said to the first one, and comes to the second. Where a rule is left
 //! out, the scenario that is for it says so: true means that it went wrong.
 
-use switch::chains::{Action, Config, Steering};
+use switch::chains::{Action, Steering, SteeringConfig};
 use switch::relay::{Introduction, Relay};
 use wire::chain_pair::ChainPair;
 use wire::chains::{Reply, Word};
@@ -21,7 +21,13 @@ const fn pair() -> ChainPair {
 
 /// A switch, in its first epoch.
 fn switch<R: Rules>(rules: R, epoch: u32) -> Relay<R> {
-    let config = Config { keys: 5, window: 8, slots: 256, lifetime: Nanos(1_000), ..Config::default() };
+    let config = SteeringConfig {
+        keys: 5,
+        window: 8,
+        slots: 256,
+        lifetime: Nanos(1_000),
+        ..SteeringConfig::default()
+    };
     let mut relay =
         Relay::with_rules(rules, 3, Some(Steering::with_rules(rules, &config).unwrap()), Nanos(1_000));
     relay.begin_epoch(SwitchEpoch(epoch), &[Some(INCARNATION); 3]);

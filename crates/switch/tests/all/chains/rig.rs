@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use switch::chains::{Action, Config, Connection, End, Steering};
+use switch::chains::{Action, Connection, End, Steering, SteeringConfig};
 use wire::chains::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Reply, Word};
 use wire::roce::{Aeth, AtomicEth, Extension, Key, NakCode, Opcode, Packet, Psn, QpNumber, Reth, Syndrome};
 use wire::{Nanos, NodeId, Rules};
@@ -66,8 +66,13 @@ impl<R: Rules> Rig<R> {
     }
 
     /// The same, with something changed in the switch's configuration.
-    pub(crate) fn with(rules: R, clients: u16, keys: usize, change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config {
+    pub(crate) fn with(
+        rules: R,
+        clients: u16,
+        keys: usize,
+        change: impl FnOnce(&mut SteeringConfig),
+    ) -> Self {
+        let mut config = SteeringConfig {
             keys,
             top: 0,
             connections: usize::from(clients),
@@ -75,7 +80,7 @@ impl<R: Rules> Rig<R> {
             slots: 256,
             lifetime: Nanos(1_000),
             reads: 1_024,
-            ..Config::default()
+            ..SteeringConfig::default()
         };
         change(&mut config);
         let mut rig = Self {

@@ -350,8 +350,15 @@ fn a_nak_that_ends_a_connection_leaves_it_indeterminate() {
 
 #[test]
 fn the_hottest_keys_are_held() {
-    use switch::chains::{Config, Steering};
-    let config = Config { top: 4, keys: 1_000, connections: 1, window: 8, slots: 256, ..Config::default() };
+    use switch::chains::{Steering, SteeringConfig};
+    let config = SteeringConfig {
+        top: 4,
+        keys: 1_000,
+        connections: 1,
+        window: 8,
+        slots: 256,
+        ..SteeringConfig::default()
+    };
     let mut rig = Rig::new(wire::AllRules, 1, 1);
     rig.switch = Steering::new(&config).unwrap();
     rig.connect(1);

@@ -1,7 +1,7 @@
 //! A switch on the bench: packets in by hand, second passes when the test wants them.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use switch::coherence::{Config, Drop, Effect, EntryView, Resubmit, Switch};
+use switch::coherence::{Drop, Effect, EntryView, Resubmit, Switch, SwitchConfig};
 use wire::{
     BlockTag, Copyset, Endpoint, GlobalAddr, GlobalStatus, NodeId, Packet, PacketKind, Refusal, RequesterId,
     Seq, SlotId, Status, SwitchEpoch,
@@ -81,7 +81,8 @@ impl Rig {
 
     fn with_entries(entries: usize) -> Self {
         let switch =
-            Switch::new(&Config { nodes: NODES, entries, epoch: EPOCH, queue: false, peeks: true }).unwrap();
+            Switch::new(&SwitchConfig { nodes: NODES, entries, epoch: EPOCH, queue: false, peeks: true })
+                .unwrap();
         Self { switch, next: 1000 }
     }
 

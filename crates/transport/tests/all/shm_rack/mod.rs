@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use transport::shm::{Config, ShmTransport};
+use transport::shm::{ShmConfig, ShmTransport};
 use transport::{PlaceId, Terms, Transport};
 
 use crate::conformance::Rack;
@@ -26,8 +26,8 @@ impl ShmRack {
         &self.dir
     }
 
-    fn config(&self, me: PlaceId) -> Config {
-        Config { dir: self.dir.clone(), me, block: 1 << 20, ring_bytes: None, terms: Terms::default() }
+    fn config(&self, me: PlaceId) -> ShmConfig {
+        ShmConfig { dir: self.dir.clone(), me, block: 1 << 20, ring_bytes: None, terms: Terms::default() }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use transport::udp::{Config, Key, Naming, UdpTransport};
+use transport::udp::{Key, Naming, UdpConfig, UdpTransport};
 use transport::{Body, Cause, Contents, Outgoing, PlaceId, Terms, Transport};
 use wire::coherence::PacketKind;
 use wire::{BlockTag, NodeId, Packet, RequesterId, Seq, SlotId};
@@ -50,8 +50,13 @@ pub(crate) fn key(number: u8) -> Option<Key> {
 }
 
 /// The configuration of a place on loopback.
-pub(crate) fn config(me: PlaceId, peers: &[(PlaceId, SocketAddr)], key: Option<Key>, mtu: usize) -> Config {
-    Config {
+pub(crate) fn config(
+    me: PlaceId,
+    peers: &[(PlaceId, SocketAddr)],
+    key: Option<Key>,
+    mtu: usize,
+) -> UdpConfig {
+    UdpConfig {
         me,
         listen: loopback(),
         peers: peers.iter().map(|&(place, address)| (place, address.into())).collect(),
@@ -193,7 +198,7 @@ impl Pair {
     pub(crate) fn of(a: (Option<Key>, Terms), b: (Option<Key>, Terms), mtu: usize) -> Self {
         let tap = Tap::new();
         let place = |me, peer, address, (key, terms)| {
-            UdpTransport::bind(&Config { terms, ..config(me, &[(peer, address)], key, mtu) })
+            UdpTransport::bind(&UdpConfig { terms, ..config(me, &[(peer, address)], key, mtu) })
                 .expect("a place")
         };
         let (a, b) = (place(A, B, tap.for_a(), a), place(B, A, tap.for_b(), b));

@@ -7,7 +7,8 @@ use node::allocator::ChunkSize;
 use node::coherence::canonical::{NOW, Use};
 use node::coherence::home::directory::Keeper;
 use node::{
-    Access, Backoff, Config, Effect, Message, Moment, Node, Outcome, Peeks, Retransmission, Started, Store,
+    Access, Backoff, Effect, Message, Moment, Node, NodeConfig, Outcome, Peeks, Retransmission, Started,
+    Store,
 };
 use switch::coherence::{self, Resubmit, Switch};
 use wire::{
@@ -42,7 +43,7 @@ impl<R: Rules> Real<R> {
         let nodes = (0..scope.nodes).map(|id| {
             Node::with_rules(
                 rules,
-                Config {
+                NodeConfig {
                     block: BLOCK,
                     chunk: ChunkSize::new(4 * BLOCK.bytes()).expect("a power of two"),
                     directory: scope.directory,
@@ -55,12 +56,13 @@ impl<R: Rules> Real<R> {
                     refusals_before_queue: 1,
                     peeks: if scope.peeks { Peeks::ALWAYS } else { Peeks::NEVER },
                     persistent: scope.persistent,
-                    ..Config::new(NodeId(u16::from(id)), count, 16 * BLOCK.bytes())
+                    ..NodeConfig::new(NodeId(u16::from(id)), count, 16 * BLOCK.bytes())
                 },
             )
         });
         let Scope { queue, peeks, .. } = *scope;
-        let switch = coherence::Config { nodes: count, entries: 7, epoch: SwitchEpoch(0), queue, peeks };
+        let switch =
+            coherence::SwitchConfig { nodes: count, entries: 7, epoch: SwitchEpoch(0), queue, peeks };
         Self {
             scope: *scope,
             nodes: nodes.collect(),

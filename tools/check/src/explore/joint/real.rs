@@ -9,7 +9,8 @@ use std::rc::Rc;
 use node::allocator::ChunkSize;
 use node::coherence::canonical::NOW;
 use node::{
-    Backoff, Config, Effect, LockEffect, LockMessage, Message, Moment, Node, RackNode, Retransmission, Ticket,
+    Backoff, Effect, LockEffect, LockMessage, Message, Moment, Node, NodeConfig, RackNode, Retransmission,
+    Ticket,
 };
 use switch::coherence::{Dump, Switch};
 use switch::locks::Directory;
@@ -47,11 +48,11 @@ impl<R: Rules> Real<R> {
         plan.world.locks.room = ROOM;
         let mut both = Joint::new(rules, &plan);
         let switch =
-            switch::coherence::Config { nodes, entries: 7, epoch: FIRST, queue: false, peeks: false };
+            switch::coherence::SwitchConfig { nodes, entries: 7, epoch: FIRST, queue: false, peeks: false };
         both.blocks.switch = template::copy_of(rules, &switch, |rules, config| {
             Switch::with_rules(rules, config).expect("the program fits the chip")
         });
-        let switch = switch::locks::Config { at: LockEnd::Switch, nodes, entries: 2, epoch: FIRST };
+        let switch = switch::locks::DirectoryConfig { at: LockEnd::Switch, nodes, entries: 2, epoch: FIRST };
         both.locks.switch = template::copy_of(rules, &switch, |rules, config| {
             Directory::with_rules(rules, config).expect("a small directory fits")
         });
@@ -75,7 +76,7 @@ impl<R: Rules> Real<R> {
         let rules = self.both.blocks.rules;
         self.both.blocks.nodes[node].0 = Node::with_rules(
             rules,
-            Config {
+            NodeConfig {
                 block: BLOCK,
                 chunk: ChunkSize::new(BLOCK.bytes()).expect("a power of two"),
                 directory,
@@ -86,14 +87,14 @@ impl<R: Rules> Real<R> {
                 backoff: Backoff { first: Nanos(1), most: Nanos(1) },
                 switch_epoch: epoch,
                 incarnation,
-                ..Config::new(id, nodes, 2 * BLOCK.bytes())
+                ..NodeConfig::new(id, nodes, 2 * BLOCK.bytes())
             },
         );
-        let locks = node::locks::Config {
+        let locks = node::locks::LockNodeConfig {
             in_switch: self.scope.locks_in_switch,
             retransmission,
             epoch,
-            ..node::locks::Config::new(id, nodes)
+            ..node::locks::LockNodeConfig::new(id, nodes)
         };
         self.both.locks.nodes[node].0 =
             template::copy_of(rules, &locks, |rules, config| node::LockNode::with_rules(rules, *config));

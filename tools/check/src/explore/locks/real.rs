@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use node::coherence::canonical::NOW;
-use node::locks::Config;
+use node::locks::LockNodeConfig;
 use node::{DataRef, LockEffect, LockMessage, LockNode, Moment, Retransmission, View};
 use switch::locks::{Directory, Effect, EntryView, Resubmit};
 use wire::{
@@ -40,16 +40,17 @@ impl<R: Rules> Real<R> {
         let nodes = (0..scope.nodes).map(|id| {
             LockNode::with_rules(
                 rules,
-                Config {
+                LockNodeConfig {
                     in_switch: scope.keeper != Keeper::Home,
                     preference: scope.preference,
                     retransmission,
                     epoch: FIRST,
-                    ..Config::new(NodeId(u16::from(id)), count)
+                    ..LockNodeConfig::new(NodeId(u16::from(id)), count)
                 },
             )
         });
-        let switch = switch::locks::Config { at: LockEnd::Switch, nodes: count, entries: 2, epoch: FIRST };
+        let switch =
+            switch::locks::DirectoryConfig { at: LockEnd::Switch, nodes: count, entries: 2, epoch: FIRST };
         let mut real = Self {
             scope: *scope,
             nodes: nodes.collect(),

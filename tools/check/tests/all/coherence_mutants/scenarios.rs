@@ -3,7 +3,7 @@
 use check::coherence::PlainStore;
 use node::allocator::ChunkSize;
 use node::coherence::canonical::NOW;
-use node::{Access, Config, DataRef, Effect, Message, Moment, Node, Retransmission, Store, View};
+use node::{Access, DataRef, Effect, Message, Moment, Node, NodeConfig, Retransmission, Store, View};
 use wire::{
     BlockSize, BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Nanos, NodeId,
     Packet, PacketKind, RequesterId, Rules, Seq, SlotId, SwitchEpoch,
@@ -34,7 +34,7 @@ fn sent(effects: &[Effect]) -> Vec<Packet> {
 impl<R: Rules> Bench<R> {
     fn new(rules: R) -> Self {
         let chunk = ChunkSize::new(4 * BLOCK.bytes()).expect("a power of two");
-        let config = Config { block: BLOCK, chunk, ..Config::new(ME, 3, 64 * BLOCK.bytes()) };
+        let config = NodeConfig { block: BLOCK, chunk, ..NodeConfig::new(ME, 3, 64 * BLOCK.bytes()) };
         Self { node: Node::with_rules(rules, config), store: PlainStore::new(BLOCK, 1) }
     }
 
@@ -260,7 +260,7 @@ pub(crate) fn a_recovery_after_a_death_is_cut_short<R: Rules>(rules: R) -> Resul
 pub(crate) fn a_lock_holder_was_cut_off<R: Rules>(rules: R) -> Result<(), String> {
     let (floor, most) = (Nanos::from_micros(60), Nanos::from_micros(600));
     let mut bench = Bench::new(rules);
-    let config = Config {
+    let config = NodeConfig {
         retransmission: Retransmission::AfterRoundTrips { floor, most },
         ..bench.node.config().clone()
     };

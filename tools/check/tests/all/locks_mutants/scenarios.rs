@@ -1,7 +1,7 @@
 //! Runs of one handler that random runs cannot tell from right ones.
 
 use check::locks::PlainLocks;
-use node::locks::Config;
+use node::locks::LockNodeConfig;
 use node::{DataRef, LockEffect, LockMessage, LockNode, Moment, Ticket, View};
 use wire::{
     GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, Rules, Status, SwitchEpoch,
@@ -13,7 +13,7 @@ use wire::{
 pub(crate) fn a_forward_of_an_earlier_term_comes<R: Rules>(rules: R) -> Result<(), String> {
     const ME: NodeId = NodeId(1);
     let lock = GlobalAddr::new(NodeId(0), 4096);
-    let mut node = LockNode::with_rules(rules, Config::new(ME, 3));
+    let mut node = LockNode::with_rules(rules, LockNodeConfig::new(ME, 3));
     let mut store = PlainLocks::new(1);
     let (at, mut out) = (Moment { now: Nanos(1), random: 1 }, Vec::new());
     node.on_lock(at, (Ticket(1), Mode::Write, false), (lock, 8), &mut store, &mut out);
@@ -48,7 +48,7 @@ pub(crate) fn threads_come_before_the_home_has_said_that_the_lock_is_one<R: Rule
     const ME: NodeId = NodeId(1);
     const HOME: NodeId = NodeId(0);
     let lock = GlobalAddr::new(HOME, 4096);
-    let mut node = LockNode::with_rules(rules, Config::new(ME, 2));
+    let mut node = LockNode::with_rules(rules, LockNodeConfig::new(ME, 2));
     let mut store = PlainLocks::new(1);
     let (at, mut out) = (Moment { now: Nanos(1), random: 1 }, Vec::new());
     node.on_lock(at, (Ticket(1), Mode::Write, false), (lock, 8), &mut store, &mut out);

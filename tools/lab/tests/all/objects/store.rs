@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
 
-use apps::objects::{Config, ObjectStore, Sabres, Versioned};
+use apps::objects::{ObjectStore, ObjectStoreConfig, Sabres, Versioned};
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
 use lab::objects::{Checksum, Lines};
@@ -15,7 +15,8 @@ use crate::objects::Racks;
 const CLIENTS: u16 = 6;
 const KEYS: u64 = 7;
 /// Few slots: keys come and go in further buckets all the time.
-const CONFIG: Config = Config { expected_keys: 3, key_bytes: 8, value_bytes: 200, slots: 1, salt: 5 };
+const CONFIG: ObjectStoreConfig =
+    ObjectStoreConfig { expected_keys: 3, key_bytes: 8, value_bytes: 200, slots: 1, salt: 5 };
 
 /// A value that is like no other, of one length or another, the same in each of its parts.
 fn value(number: u64) -> Vec<u8> {

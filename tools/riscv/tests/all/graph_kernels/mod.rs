@@ -6,11 +6,11 @@
 mod reference;
 
 use reference::{Graph, GraphKind};
-use riscv::machine::{Config, Console, Machine, Schedule};
+use riscv::machine::{Console, Machine, MachineConfig, Schedule};
 use riscv::prebuilt::{GRAPH, GRAPH_LOCAL};
 use riscv::program::Program;
 
-fn printed(file: &[u8], arguments: &[&str], config: &Config) -> String {
+fn printed(file: &[u8], arguments: &[&str], config: &MachineConfig) -> String {
     let program = Program::from_elf(file).unwrap();
     let arguments = ["graph"].iter().chain(arguments).map(ToString::to_string).collect();
     let mut machine = Machine::new(program.with_arguments(arguments), config).unwrap();
@@ -40,7 +40,7 @@ fn agrees(kind: GraphKind, scale: u32, degree: u64, nodes: usize, schedule: Sche
 #[track_caller]
 fn agree(file: &[u8], (kind, scale, degree): (GraphKind, u32, u64), nodes: usize, schedule: Schedule) {
     let graph = Graph::new(kind, scale, degree);
-    let config = Config { schedule, memory: 8 << 20, ..Config::nodes(nodes) };
+    let config = MachineConfig { schedule, memory: 8 << 20, ..MachineConfig::nodes(nodes) };
     for (kernel, result) in results(&graph) {
         let arguments = [kernel, kind.name(), &scale.to_string(), &degree.to_string()];
         let said = printed(file, &arguments, &config);

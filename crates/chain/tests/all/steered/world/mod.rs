@@ -134,7 +134,7 @@ pub(crate) struct World<R: Rules> {
 
 impl<R: Rules> World<R> {
     pub(crate) fn new(rules: R, seed: u64, clients: usize, keys: u64, how: How, faults: Faults) -> Self {
-        let config = chains::Config {
+        let config = chains::SteeringConfig {
             keys: 16,
             top: how.top,
             // One of them finds no number, now and then. Where words are bound, it would never append.
@@ -145,10 +145,10 @@ impl<R: Rules> World<R> {
             reads: if how.reads == Reads::AsAsked { 0 } else { 256 },
             reads_ahead: how.reads == Reads::Ahead,
             binding: how.binding,
-            ..chains::Config::default()
+            ..chains::SteeringConfig::default()
         };
         let quarantine = Nanos(QUARANTINE);
-        let config_of_metadata = metadata::Config {
+        let config_of_metadata = metadata::MetadataConfig {
             units: UNITS,
             quarantine,
             timeout: Nanos(1_000),
@@ -209,7 +209,7 @@ impl<R: Rules> World<R> {
     fn client(&mut self) -> Worker<R> {
         let cursors = 1 + self.random.below(4) as usize;
         let slots = 1 + self.random.below(3) as u32;
-        let config = client::Config { lease: Nanos(LEASE), slots, cursors };
+        let config = client::ClientConfig { lease: Nanos(LEASE), slots, cursors };
         let mut machine = Client::with_rules(self.rules, config);
         let may = self.swaps_anyway || self.switch.config().binding.lets_clients_swap_at_once();
         if may && self.random.below(2) == 0 {
