@@ -101,7 +101,7 @@ fn measure(
     let least = counts.iter().min().copied().unwrap_or(0);
     Ok(Figure {
         directory: match (directory, queue) {
-            (Directory::Switch, true) => "switch, in line",
+            (Directory::Switch, true) => "switch, queue",
             (Directory::Switch, false) => "switch",
             _ => "home",
         },

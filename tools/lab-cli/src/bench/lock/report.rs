@@ -107,7 +107,7 @@ impl LockBenchReport {
     pub(super) fn text(&self) -> String {
         let rows: Vec<_> = self.cached.iter().map(Cached::row).collect();
         let mut text = format!(
-            "A lock that is here already, taken and released\n\n{}\nmark: at most {MOST_RATIO:.0}x: {}\n\n",
+            "A lock that is here already, taken and released\n\n{}\ntarget: at most {MOST_RATIO:.0}x: {}\n\n",
             table(&["", "rackmem", "parking_lot", "ratio"], &rows),
             met(self.cached.iter().all(|cached| cached.ratio <= MOST_RATIO)),
         );

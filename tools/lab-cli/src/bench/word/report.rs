@@ -86,7 +86,7 @@ impl WordBenchReport {
         if let Some(busy) = &self.busy {
             return format!(
                 "Blocking fetch_add of {} nodes on {words} words of a node that computes on every core, over {transport}\n\n\
-                 {:.0} a second: p50 {}, p99 {}\nmark: p50 under {BUSY_P50:?}: {}\n",
+                 {:.0} a second: p50 {}, p99 {}\ntarget: p50 under {BUSY_P50:?}: {}\n",
                 nodes - 1,
                 busy.per_second,
                 micros(busy.p50_ns as f64),
