@@ -114,10 +114,13 @@ impl Figure for Sharing {
             &SHARING.ratios(results, Subject::Concordia, Subject::HomeOnly, &shared[1..]),
             "",
         ));
-        claims.push(Claim::ahead(
-            "GAM ahead of Concordia without sharing",
-            mops(Subject::Gam, 0) / mops(Subject::Concordia, 0),
-        ));
+        claims.push(
+            Claim::ahead(
+                "GAM ahead of Concordia without sharing",
+                mops(Subject::Gam, 0) / mops(Subject::Concordia, 0),
+            )
+            .calibrated(),
+        );
         claims.push(never_behind(&SHARING.ratios(
             results,
             Subject::Rackmem,
@@ -208,7 +211,12 @@ impl Figure for HomePackets {
             notes: Vec::new(),
             tables: Vec::new(),
             remarks: Vec::new(),
-            charts: vec![chart],
+            charts: vec![chart.stated_ratio(
+                "home-only, up to, of Concordia",
+                Subject::Concordia.name(),
+                (4.8, 4.8),
+                [100.0],
+            )],
             claims: vec![
                 Claim::ratio("home-only over Concordia, at most", 4.8, extremes(&fewer).1).because(
                     "Our switch leaves homes only unshared misses, evictions, and write-backs of \

@@ -3,7 +3,7 @@
 use super::axis::Axis;
 use crate::figure::claim::Claim;
 use crate::figure::point::{Contend, Load, Point, Subject};
-use crate::figure::{Figure, FigureReport, Results, Table};
+use crate::figure::{Figure, FigureReport, Results};
 
 const SUBJECTS: [Subject; 3] = [Subject::Gcs, Subject::WithoutLocality, Subject::DataApart];
 
@@ -66,17 +66,11 @@ fn report(
         stated.1,
         stated.2.iter().copied().map(f64::from),
     );
-    let columns: Vec<String> = readers.values.iter().map(|value| format!("{value} {x}")).collect();
-    let table = |what: &str, axis: &Axis| Table {
-        title: format!("Latencies of {what}, in us"),
-        columns: columns.clone(),
-        rows: SUBJECTS.iter().flat_map(|subject| axis.spread(results, *subject)).collect(),
-    };
     FigureReport {
         figure: figure.name().to_owned(),
         title: figure.title().to_owned(),
         notes: vec![NOTES.to_owned()],
-        tables: vec![table("readers", readers), table("writers", writers)],
+        tables: Vec::new(),
         remarks: Vec::new(),
         charts: vec![reading, reading_latency, writing, writing_latency],
         claims,

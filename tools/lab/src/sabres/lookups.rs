@@ -84,7 +84,11 @@ impl Figure for Breakdown {
             ("sabres-1", "A look-up with per-line versions, and its check", "bytes", "ns, on average");
         let whole = ONE.chart(results, chart, &BOTH[..1], |_, it| latency(it));
         let part = |name| SIZES.iter().map(move |bytes| (f64::from(*bytes), at(*bytes).cause(name)));
-        let chart = ["transfer", "check"].into_iter().fold(whole, |chart, name| chart.line(name, part(name)));
+        let chart = ["transfer", "check"]
+            .into_iter()
+            .fold(whole, |chart, name| chart.line(name, part(name)))
+            .stated_ratio("check, of the look-up, 128 B", VERSIONS, (0.1, 0.1), [128.0])
+            .stated_ratio("check, of the look-up, 8 KB", VERSIONS, (0.5, 0.5), [8192.0]);
         let note = "One thread, objects in memory. \"Look-up\" is software before the transfer, \"use\" \
             after it; the paper draws both as one.";
         FigureReport {

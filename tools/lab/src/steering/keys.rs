@@ -1,6 +1,6 @@
 //! Figure 4: throughput against keys that have state in the switch.
 
-use super::axis::{Axis, PAPER, TRIPS};
+use super::axis::{Axis, PAPER};
 use crate::figure::chart::Chart;
 use crate::figure::claim::Claim;
 use crate::figure::point::{Chains, Point, Subject};
@@ -59,7 +59,7 @@ impl Figure for Keys {
             figure: self.name().to_owned(),
             title: self.title().to_owned(),
             notes: vec!["The control plane counts writes, and holds state for the hottest keys.".to_owned()],
-            tables: vec![AXIS.table(results, ("By keys with state", ""), &STEERING, &TRIPS)],
+            tables: Vec::new(),
             remarks: Vec::new(),
             charts: vec![
                 AXIS.chart(
