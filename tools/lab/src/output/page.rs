@@ -17,7 +17,7 @@ pub fn page(documents: &[Document], sensitivity: Option<&Sensitivity>, drawings:
     let paper = paper_of(&first.report.figure);
     let mut text = String::from(paper.head) + CLAIMS;
     text += &summary(documents);
-    text += &inputs(paper, sensitivity, first);
+    text += &inputs(paper, sensitivity, documents);
     for document in documents {
         figure(&mut text, document, sensitivity, drawings);
     }
@@ -123,7 +123,7 @@ fn summary(documents: &[Document]) -> String {
 }
 
 /// What the figures are given. The numbers are those that claims name.
-fn inputs(paper: &Paper, sensitivity: Option<&Sensitivity>, document: &Document) -> String {
+fn inputs(paper: &Paper, sensitivity: Option<&Sensitivity>, documents: &[Document]) -> String {
     let mut text = String::from(
         "\n## Inputs\nWhat runs are given, with its source. What was fitted, or chosen after results were seen, says so.",
     );
@@ -135,9 +135,17 @@ fn inputs(paper: &Paper, sensitivity: Option<&Sensitivity>, document: &Document)
             it.percent, paper.name, it.percent
         )
         .expect("text grows");
+        let names = documents.iter().map(|document| document.report.figure.as_str());
+        let left_out: Vec<&str> =
+            names.filter(|name| !it.figures.iter().any(|figure| figure == name)).collect();
+        if !left_out.is_empty() {
+            write!(text, " Left out, for the time it takes: {}.", left_out.join(", ")).expect("text grows");
+        }
     }
     text.push_str("\n\n| | input | value | source |\n|---:|---|---:|---|\n");
-    for (number, Declared { what, value, source }) in (1..).zip(&document.inputs) {
+    for (number, Declared { what, value, source }) in
+        (1..).zip(documents.iter().take(1).flat_map(|document| &document.inputs))
+    {
         writeln!(text, "| {number} | {what} | {value} | {source} |").expect("text grows");
     }
     text
