@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use rackmem::transport::{PlaceId, Terms, Transport, shm};
+use rackmem::transport::{PeerId, Terms, Transport, shm};
 use rackmem::{Config, Discipline, GlobalAddr, NodeHandle, NodeId, ProcessConfig, Rack, SwitchProcess};
 
 const LOCKS: u64 = 64;
@@ -61,12 +61,12 @@ fn over_shared_memory(config: &Config, rounds: Option<usize>) {
         Arc::new(shm::ShmTransport::open(&config).expect("shared memory"))
     };
     let process = ProcessConfig::default();
-    let mut switch = SwitchProcess::new(config, &process, open(PlaceId::SWITCH)).expect("a possible rack");
+    let mut switch = SwitchProcess::new(config, &process, open(PeerId::SWITCH)).expect("a possible rack");
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| switch.run(&stop));
         let join = |node| {
-            let (config, process, transport) = (config.clone(), &process, open(PlaceId::node(node)));
+            let (config, process, transport) = (config.clone(), &process, open(PeerId::node(node)));
             scope.spawn(move || Rack::join_over(config, node, process, transport).expect("it joins"))
         };
         let racks = [join(NodeId(0)), join(NodeId(1))].map(|rack| rack.join().expect("a rack"));

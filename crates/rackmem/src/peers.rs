@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sorted::Map;
-use transport::{Handshakes, PlaceId, Reason, Refusal, Transport};
+use transport::{Handshakes, PeerId, Reason, Refusal, Transport};
 
 /// A peer that was not heard for so long is worth a word.
 const MOST_SILENCE: Duration = Duration::from_millis(1500);
@@ -28,7 +28,7 @@ pub enum PeerEvent {
     /// Places that have never answered.
     Waiting {
         /// Which, and where they are expected.
-        peers: Vec<(PlaceId, Option<String>)>,
+        peers: Vec<(PeerId, Option<String>)>,
         /// For how long.
         silent: Duration,
     },
@@ -65,11 +65,11 @@ pub struct PeerWatch {
     /// Those who want in are applications.
     applications: bool,
     /// Who should be heard now.
-    expected: Box<dyn Fn() -> Vec<PlaceId> + Send>,
+    expected: Box<dyn Fn() -> Vec<PeerId> + Send>,
     /// Who is not, and since when.
-    silent: Map<PlaceId, Instant>,
+    silent: Map<PeerId, Instant>,
     /// By place and kind of reason.
-    refused: Map<(PlaceId, u8), (Refusal, Pause)>,
+    refused: Map<(PeerId, u8), (Refusal, Pause)>,
     waiting: Option<Pause>,
 }
 
@@ -91,7 +91,7 @@ impl PeerWatch {
     /// Of a place with these handshakes, that should hear these peers at any moment.
     pub(crate) fn new(
         handshakes: Option<Arc<Handshakes>>,
-        expected: impl Fn() -> Vec<PlaceId> + Send + 'static,
+        expected: impl Fn() -> Vec<PeerId> + Send + 'static,
     ) -> Self {
         Self {
             handshakes,
@@ -105,7 +105,7 @@ impl PeerWatch {
 
     /// Of a node that joins over this transport, and waits for its switch.
     pub fn of_joining(transport: &dyn Transport) -> Self {
-        Self::new(transport.handshakes(), || vec![PlaceId::SWITCH])
+        Self::new(transport.handshakes(), || vec![PeerId::SWITCH])
     }
 
     /// Of a daemon, for applications.
@@ -163,7 +163,7 @@ impl fmt::Debug for PeerWatch {
 }
 
 /// False if all that is known of this peer is that what came from it was not made with the rack's key.
-pub(crate) fn authenticates(handshakes: Option<&Handshakes>, peer: PlaceId) -> bool {
+pub(crate) fn authenticates(handshakes: Option<&Handshakes>, peer: PeerId) -> bool {
     let refusal = handshakes.and_then(|handshakes| handshakes.refusal(peer));
     refusal.is_none_or(|refusal| refusal.reason != Reason::Key)
 }
@@ -174,11 +174,11 @@ mod tests {
     use transport::Terms;
 
     fn board() -> Arc<Handshakes> {
-        let address = |place: PlaceId| (place == PlaceId::SWITCH).then(|| "10.0.0.1:7400".to_owned());
+        let address = |place: PeerId| (place == PeerId::SWITCH).then(|| "10.0.0.1:7400".to_owned());
         Arc::new(Handshakes::new(Terms::default(), address))
     }
 
-    fn watching(all: &Arc<Handshakes>, expected: Vec<PlaceId>) -> (PeerWatch, Instant) {
+    fn watching(all: &Arc<Handshakes>, expected: Vec<PeerId>) -> (PeerWatch, Instant) {
         (PeerWatch::new(Some(Arc::clone(all)), move || expected.clone()), Instant::now())
     }
 
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn a_peer_that_does_not_answer_is_named_within_three_seconds_and_then_seldom() {
         let all = board();
-        let mut watch = watching(&all, vec![PlaceId::SWITCH]);
+        let mut watch = watching(&all, vec![PeerId::SWITCH]);
         assert_eq!((said(&mut watch, 0), said(&mut watch, 1)), (Vec::new(), Vec::new()));
         let first = said(&mut watch, 2);
         assert!(
@@ -199,7 +199,7 @@ mod tests {
         );
         let more: usize = (3..3600).map(|second| said(&mut watch, second).len()).sum();
         assert_eq!(more, 10, "after 10, 20, 40 s and so on, then every ten minutes");
-        all.accept(PlaceId::SWITCH);
+        all.accept(PeerId::SWITCH);
         assert_eq!((3600..9999).map(|second| said(&mut watch, second).len()).sum::<usize>(), 0);
     }
 
@@ -207,8 +207,7 @@ mod tests {
     fn a_reason_is_told_at_once_and_again_only_if_it_arises_again_and_seldom() {
         let all = board();
         let mut watch = watching(&all, Vec::new());
-        let refuse =
-            |reason: &Reason| all.refuse(PlaceId::SWITCH, "10.0.0.1:7400".to_owned(), reason.clone());
+        let refuse = |reason: &Reason| all.refuse(PeerId::SWITCH, "10.0.0.1:7400".to_owned(), reason.clone());
         let version = Reason::Version { ours: 2, theirs: 3 };
         refuse(&version);
         let first = said(&mut watch, 0);
@@ -239,9 +238,9 @@ mod tests {
         let mut watch = watching(&all, Vec::new());
         let mut count = 0;
         for second in 0..100 {
-            all.refuse(PlaceId::SWITCH, format!("10.0.0.{second}:1"), Reason::Key);
+            all.refuse(PeerId::SWITCH, format!("10.0.0.{second}:1"), Reason::Key);
             count += said(&mut watch, second).len();
-            all.accept(PlaceId::SWITCH);
+            all.accept(PeerId::SWITCH);
             said(&mut watch, second);
         }
         assert!(count <= 10, "{count} times in 100 s");

@@ -10,7 +10,7 @@ use live::inline::InlineRack;
 use live::memory::NodeMemory;
 use live::networked::{NetworkedNode, NodeSetup};
 use membership::Session;
-use transport::{PlaceId, Transport};
+use transport::{PeerId, Transport};
 use wire::{BlockTag, Copyset, Discipline, Nanos, NodeId};
 
 use crate::config::{Config, ConfigError, ProcessConfig};
@@ -195,8 +195,8 @@ impl Rack {
             live::networked::JoinError::Refused(refusal) => JoinError::Refused(refusal),
             live::networked::JoinError::NoAnswer => JoinError::NoAnswer {
                 timeout: process.join_timeout,
-                address: handshakes.as_ref().and_then(|all| all.address(PlaceId::SWITCH)).map(str::to_owned),
-                other_key: !authenticates(handshakes.as_deref(), PlaceId::SWITCH),
+                address: handshakes.as_ref().and_then(|all| all.address(PeerId::SWITCH)).map(str::to_owned),
+                other_key: !authenticates(handshakes.as_deref(), PeerId::SWITCH),
             },
         })?;
         Ok(Self::of(Places::Joined { node: joined, strict: process.strict }, config))
@@ -239,8 +239,8 @@ impl Rack {
         // Who is in the rack can be reached, or requests to it wait for ever.
         let expected = move || {
             let (Some(node), Some(all)) = (nodes.upgrade(), &all) else { return Vec::new() };
-            let living = others.iter().filter(|id| node.is_alive(**id)).map(|id| PlaceId::node(*id));
-            [PlaceId::SWITCH].into_iter().chain(living.filter(|peer| all.was_greeted(*peer))).collect()
+            let living = others.iter().filter(|id| node.is_alive(**id)).map(|id| PeerId::node(*id));
+            [PeerId::SWITCH].into_iter().chain(living.filter(|peer| all.was_greeted(*peer))).collect()
         };
         Some(PeerWatch::new(handshakes, expected))
     }

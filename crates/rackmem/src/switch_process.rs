@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use live::networked::{NetworkedSwitch, SwitchSetup, Watch};
-use transport::{Handshakes, PlaceId, Transport};
+use transport::{Handshakes, PeerId, Transport};
 use wire::NodeId;
 
 use crate::config::{Config, ConfigError, ProcessConfig};
@@ -58,7 +58,7 @@ impl SwitchProcess {
     /// What there is to tell about the nodes, for another thread to ask.
     pub fn peers(&self) -> PeerWatch {
         let nodes = (0..self.nodes).map(|id| NodeId(u16::try_from(id).expect("at most 64 nodes")));
-        let expected: Vec<_> = nodes.map(PlaceId::node).collect();
+        let expected: Vec<_> = nodes.map(PeerId::node).collect();
         PeerWatch::new(self.handshakes.clone(), move || expected.clone())
     }
 

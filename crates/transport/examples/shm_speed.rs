@@ -1,7 +1,7 @@
 //! How fast the shared-memory transport is: messages one way, and round trips, between two processes.
 //!
 //! `cargo run --release -p rackmem-transport --example shm_speed`. It starts itself again as the other process. Both
-//! sides do what a place does: receive while they attend, yield for 50 us, then sleep.
+//! sides do what a peer does: receive while they attend, yield for 50 us, then sleep.
 
 #[cfg(not(target_os = "linux"))]
 fn main() {
@@ -20,12 +20,12 @@ mod speed {
     use std::time::{Duration, Instant};
 
     use transport::shm::{ShmConfig, ShmTransport};
-    use transport::{Body, Contents, Outgoing, PlaceId, Terms, Transport};
+    use transport::{Body, Contents, Outgoing, PeerId, Terms, Transport};
     use wire::{BlockTag, Nanos, NodeId, Packet, PacketKind, RequesterId, Seq, SlotId};
 
-    const US: PlaceId = PlaceId::node(NodeId(0));
-    const THEM: PlaceId = PlaceId::node(NodeId(1));
-    /// How long a place yields before it sleeps.
+    const US: PeerId = PeerId::node(NodeId(0));
+    const THEM: PeerId = PeerId::node(NodeId(1));
+    /// How long a peer yields before it sleeps.
     const YIELDING: Duration = Duration::from_micros(50);
     const LONG: Nanos = Nanos::from_millis(1000);
     /// The numbers of the last packet of a stream, and of a round trip.
@@ -92,7 +92,7 @@ mod speed {
         }
     }
 
-    fn open(dir: &Path, me: PlaceId) -> ShmTransport {
+    fn open(dir: &Path, me: PeerId) -> ShmTransport {
         let config =
             ShmConfig { dir: dir.to_path_buf(), me, block: 4096, ring_bytes: None, terms: Terms::default() };
         ShmTransport::open(&config).unwrap_or_else(|error| panic!("{error}"))
@@ -107,7 +107,7 @@ mod speed {
     }
 
     /// Sends and says whether it was taken.
-    fn send(from: &ShmTransport, to: PlaceId, number: u64, payload: &[u64], out: &mut Outgoing) -> bool {
+    fn send(from: &ShmTransport, to: PeerId, number: u64, payload: &[u64], out: &mut Outgoing) -> bool {
         let before = from.counters().counts().sent;
         let contents = if payload.is_empty() { Contents::None } else { Contents::Own(payload) };
         from.send(to, Body::Packet(&packet(number, payload.len() * 8), contents), out);
@@ -198,7 +198,7 @@ mod speed {
     /// What a message costs the processor, without anybody to wait for: both ends on one thread, in bursts of 32.
     fn alone(us: &ShmTransport, dir: &Path, payload: usize) -> (f64, f64) {
         const BURSTS: usize = 20_000;
-        let other = open(dir, PlaceId::SWITCH);
+        let other = open(dir, PeerId::SWITCH);
         let contents = vec![7; payload / 8];
         let body = packet(1, payload);
         let contents = if payload == 0 { Contents::None } else { Contents::Own(&contents) };
@@ -206,7 +206,7 @@ mod speed {
         let begun = Instant::now();
         while other.receive(&mut |_, _| {}) == 0 {
             assert!(begun.elapsed() < Duration::from_secs(60), "no connection");
-            us.send(PlaceId::SWITCH, Body::Packet(&body, contents), &mut out);
+            us.send(PeerId::SWITCH, Body::Packet(&body, contents), &mut out);
         }
         while other.receive(&mut |_, _| {}) > 0 {}
         other.attend();
@@ -215,7 +215,7 @@ mod speed {
         for _ in 0..BURSTS {
             let begun = Instant::now();
             for _ in 0..32 {
-                us.send(PlaceId::SWITCH, Body::Packet(&body, contents), &mut out);
+                us.send(PeerId::SWITCH, Body::Packet(&body, contents), &mut out);
             }
             us.flush(&mut out);
             let sent = Instant::now();

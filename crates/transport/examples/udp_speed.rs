@@ -21,12 +21,12 @@ mod speed {
     use std::time::{Duration, Instant};
 
     use transport::udp::{Key, Naming, UdpConfig, UdpTransport};
-    use transport::{Body, Contents, Outgoing, PlaceId, Terms, Transport};
+    use transport::{Body, Contents, Outgoing, PeerId, Terms, Transport};
     use wire::coherence::PacketKind;
     use wire::{BlockTag, NodeId, Packet, RequesterId, Seq, SlotId};
 
-    const A: PlaceId = PlaceId::node(NodeId(0));
-    const B: PlaceId = PlaceId::node(NodeId(1));
+    const A: PeerId = PeerId::node(NodeId(0));
+    const B: PeerId = PeerId::node(NodeId(1));
 
     pub(super) fn run(span: Duration) {
         println!(

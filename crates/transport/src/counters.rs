@@ -7,9 +7,9 @@ wire::listed! {
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     #[repr(u8)]
     pub enum Cause {
-        /// Going out: the other place cannot be reached (not there, or not known yet).
+        /// Going out: the other peer cannot be reached (not there, or not known yet).
         Unreachable: "unreachable",
-        /// Going out: the other place does not take away what was sent to it, or the system has no capacity.
+        /// Going out: the other peer does not take away what was sent to it, or the system has no capacity.
         Full: "full",
         /// Coming in: no message of this rack's format.
         Malformed: "malformed",
@@ -19,7 +19,7 @@ wire::listed! {
         Replayed: "replayed",
         /// Coming in: a piece of a message whose other pieces did not come.
         Incomplete: "incomplete",
-        /// Coming in: of a former incarnation of the sender, or for a former incarnation of this place.
+        /// Coming in: of a former incarnation of the sender, or for a former incarnation of this peer.
         OtherIncarnation: "other_incarnation",
         /// A peer broke the rules of a shared ring: the ring is not used any more.
         BrokenRing: "broken_ring",

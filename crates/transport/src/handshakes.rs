@@ -1,4 +1,4 @@
-//! How a place's handshakes with its peers stand: whose greeting it accepted, and whom it refused and why.
+//! How a peer's handshakes with its peers stand: whose greeting it accepted, and whom it refused and why.
 //!
 //! A transport writes here, and whoever waits for a peer, or tells people about it, reads. What must always hold: nothing
 //! here decides anything. An unauthenticated greeting can add an entry of its own kind, and no more: it neither hides nor
@@ -7,7 +7,7 @@
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::PlaceId;
+use crate::PeerId;
 use crate::terms::{Difference, Terms};
 use sorted::Map;
 
@@ -34,7 +34,7 @@ pub enum Reason {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
     /// Who it is, or says it is.
-    pub peer: PlaceId,
+    pub peer: PeerId,
     /// Where its greeting came from, or was asked for.
     pub address: String,
     /// Why.
@@ -43,22 +43,22 @@ pub struct Refusal {
     pub times: u64,
 }
 
-/// The handshakes of one place.
+/// The handshakes of one peer.
 #[derive(Debug)]
 pub struct Handshakes {
     terms: Terms,
-    /// By place.
+    /// By peer.
     addresses: Vec<Option<String>>,
     state: Mutex<HandshakeState>,
 }
 
 #[derive(Debug, Default)]
 struct HandshakeState {
-    /// By place, and within a place by kind of reason.
-    refused: Map<(PlaceId, u8), Refusal>,
-    /// A bit for each place whose greeting was accepted at some time.
+    /// By peer, and within a peer by kind of reason.
+    refused: Map<(PeerId, u8), Refusal>,
+    /// A bit for each peer whose greeting was accepted at some time.
     accepted: u128,
-    /// A bit for each place that was greeted.
+    /// A bit for each peer that was greeted.
     greeted: u128,
 }
 
@@ -81,38 +81,38 @@ impl Reason {
 
 impl Handshakes {
     /// No peer was heard so far. They are expected at these addresses.
-    pub fn new(terms: Terms, address: impl Fn(PlaceId) -> Option<String>) -> Self {
-        let places = (0..PlaceId::COUNT as u8).filter_map(PlaceId::from_wire);
-        Self { terms, addresses: places.map(address).collect(), state: Mutex::default() }
+    pub fn new(terms: Terms, address: impl Fn(PeerId) -> Option<String>) -> Self {
+        let peers = (0..PeerId::COUNT as u8).filter_map(PeerId::from_wire);
+        Self { terms, addresses: peers.map(address).collect(), state: Mutex::default() }
     }
 
-    /// This place's settings.
+    /// This peer's settings.
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
 
     /// Where a peer is expected; none: it comes from anywhere, or is not known.
-    pub fn address(&self, peer: PlaceId) -> Option<&str> {
+    pub fn address(&self, peer: PeerId) -> Option<&str> {
         self.addresses[peer.index()].as_deref()
     }
 
     /// True if a greeting of this peer was ever accepted.
-    pub fn was_accepted(&self, peer: PlaceId) -> bool {
+    pub fn was_accepted(&self, peer: PeerId) -> bool {
         self.state().accepted >> peer.index() & 1 == 1
     }
 
     /// True if this peer was ever greeted, or was to be.
-    pub fn was_greeted(&self, peer: PlaceId) -> bool {
+    pub fn was_greeted(&self, peer: PeerId) -> bool {
         self.state().greeted >> peer.index() & 1 == 1
     }
 
-    /// The refusals since the peers were accepted last, by place: the most certain reason first.
+    /// The refusals since the peers were accepted last, by peer: the most certain reason first.
     pub fn refusals(&self) -> Vec<Refusal> {
         self.state().refused.values().cloned().collect()
     }
 
     /// Why this peer is refused now, if it is.
-    pub fn refusal(&self, peer: PlaceId) -> Option<Refusal> {
+    pub fn refusal(&self, peer: PeerId) -> Option<Refusal> {
         self.state().refused.range((peer, 0)..=(peer, u8::MAX)).next().map(|(_, refusal)| refusal.clone())
     }
 
@@ -123,12 +123,12 @@ impl Handshakes {
     }
 
     /// A peer is greeted.
-    pub fn greet(&self, peer: PlaceId) {
+    pub fn greet(&self, peer: PeerId) {
         self.state().greeted |= 1 << peer.index();
     }
 
     /// A peer was refused.
-    pub fn refuse(&self, peer: PlaceId, address: String, reason: Reason) {
+    pub fn refuse(&self, peer: PeerId, address: String, reason: Reason) {
         let mut state = self.state();
         let kind = (peer, reason.kind());
         let times = state.refused.get(&kind).map_or(0, |before| before.times) + 1;
@@ -136,10 +136,10 @@ impl Handshakes {
     }
 
     /// A peer was accepted: what it was refused for is over.
-    pub fn accept(&self, peer: PlaceId) {
+    pub fn accept(&self, peer: PeerId) {
         let mut state = self.state();
         state.accepted |= 1 << peer.index();
-        state.refused.retain(|(place, _), _| *place != peer);
+        state.refused.retain(|(peer_id, _), _| *peer_id != peer);
     }
 
     fn state(&self) -> MutexGuard<'_, HandshakeState> {
@@ -188,24 +188,24 @@ impl fmt::Display for Refusal {
 #[cfg(test)]
 mod tests {
     use super::{Handshakes, Reason};
-    use crate::{PlaceId, Terms};
+    use crate::{PeerId, Terms};
 
     #[test]
     fn what_nobody_has_authenticated_hides_nothing_and_being_accepted_ends_all_of_it() {
-        let of = |peer: PlaceId| (peer == PlaceId::SWITCH).then(|| "there".to_owned());
+        let of = |peer: PeerId| (peer == PeerId::SWITCH).then(|| "there".to_owned());
         let all = Handshakes::new(Terms::new([("block", "4 KiB")]), of);
         let settings = all.objection(&Terms::new([("block", "8 KiB")])).expect("they differ");
         assert_eq!(all.objection(&all.terms().clone()), None);
         for _ in 0..3 {
-            all.refuse(PlaceId::SWITCH, "here".to_owned(), Reason::Key);
+            all.refuse(PeerId::SWITCH, "here".to_owned(), Reason::Key);
         }
-        assert_eq!(all.refusal(PlaceId::SWITCH).map(|it| (it.reason, it.times)), Some((Reason::Key, 3)));
-        all.refuse(PlaceId::SWITCH, "here".to_owned(), settings.clone());
-        all.refuse(PlaceId::SWITCH, "here".to_owned(), Reason::Key);
-        assert_eq!(all.refusal(PlaceId::SWITCH).map(|it| it.reason), Some(settings));
-        assert_eq!((all.refusals().len(), all.was_accepted(PlaceId::SWITCH)), (2, false));
-        all.accept(PlaceId::SWITCH);
-        assert_eq!((all.refusals().len(), all.was_accepted(PlaceId::SWITCH)), (0, true));
-        assert_eq!((all.address(PlaceId::SWITCH), all.address(PlaceId::OBSERVER)), (Some("there"), None));
+        assert_eq!(all.refusal(PeerId::SWITCH).map(|it| (it.reason, it.times)), Some((Reason::Key, 3)));
+        all.refuse(PeerId::SWITCH, "here".to_owned(), settings.clone());
+        all.refuse(PeerId::SWITCH, "here".to_owned(), Reason::Key);
+        assert_eq!(all.refusal(PeerId::SWITCH).map(|it| it.reason), Some(settings));
+        assert_eq!((all.refusals().len(), all.was_accepted(PeerId::SWITCH)), (2, false));
+        all.accept(PeerId::SWITCH);
+        assert_eq!((all.refusals().len(), all.was_accepted(PeerId::SWITCH)), (0, true));
+        assert_eq!((all.address(PeerId::SWITCH), all.address(PeerId::OBSERVER)), (Some("there"), None));
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn parse_lock(bytes: &[u8], total: usize, most: u64) -> Option<(LockP
 
 /// A one-sided packet that was read from the beginning of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct OneSided {
+pub(crate) struct Verbs {
     pub(crate) packet: roce::Packet,
     /// Bytes of payload; behind them zeroes up to a multiple of 8.
     pub(crate) payload: usize,
@@ -83,7 +83,7 @@ pub(crate) struct OneSided {
 }
 
 /// The same for a one-sided packet.
-pub(crate) fn parse_one_sided(bytes: &[u8], total: usize) -> Option<OneSided> {
+pub(crate) fn parse_one_sided(bytes: &[u8], total: usize) -> Option<Verbs> {
     let (length, rest) = bytes.split_first_chunk::<4>()?;
     let payload = u32::from_le_bytes(*length) as usize;
     let (zeroes, rest) = rest.split_first_chunk::<4>()?;
@@ -97,7 +97,7 @@ pub(crate) fn parse_one_sided(bytes: &[u8], total: usize) -> Option<OneSided> {
         && payload <= MOST_ONE_SIDED
         && (payload == 0 || packet.opcode.carries_payload())
         && head + payload.next_multiple_of(8) == total;
-    fits.then_some(OneSided { packet, payload, head })
+    fits.then_some(Verbs { packet, payload, head })
 }
 
 #[cfg(test)]
@@ -147,7 +147,7 @@ mod tests {
             for payload in if opcode.carries_payload() { 0..20 } else { 0..1 } {
                 let head = Head::of_one_sided(&packet, payload);
                 let (bytes, total) = (head.bytes(), head.bytes().len() + payload.next_multiple_of(8));
-                let read = OneSided { packet, payload, head: bytes.len() };
+                let read = Verbs { packet, payload, head: bytes.len() };
                 assert_eq!(parse_one_sided(bytes, total), Some(read));
                 assert_eq!(parse_one_sided(bytes, total + 8), None, "longer than it says");
                 assert_eq!(parse_one_sided(&bytes[..bytes.len() - 1], total), None, "cut");

@@ -1,4 +1,4 @@
-//! Places of one process: messages travel as values, and nothing is lost.
+//! Peers of one process: messages travel as values, and nothing is lost.
 //!
 //! For tests of what stands above a transport, and for the conformance tests of transports.
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use wire::{LockPacket, Nanos, Packet, roce};
 
-use crate::{Body, Contents, Counters, Outgoing, PlaceId, Transport};
+use crate::{Body, Contents, Counters, Outgoing, PeerId, Transport};
 
 /// Messages of one [`Transport::receive`], at most.
 const BURST: usize = 64;
@@ -17,7 +17,7 @@ const BURST: usize = 64;
 enum Message {
     Packet(Box<Packet>, Vec<u64>),
     Lock(Box<LockPacket>, Vec<u64>),
-    OneSided(Box<roce::Packet>, usize, Vec<u64>),
+    Verbs(Box<roce::Packet>, usize, Vec<u64>),
     Control(Vec<u8>),
 }
 
@@ -26,7 +26,7 @@ impl Message {
         match self {
             Self::Packet(_, words) => wire::packet::HEADER_BYTES + words.len() * 8,
             Self::Lock(packet, words) => packet.head_bytes() + words.len() * 8,
-            Self::OneSided(packet, payload, _) => packet.header_bytes() + payload,
+            Self::Verbs(packet, payload, _) => packet.header_bytes() + payload,
             Self::Control(bytes) => bytes.len(),
         }
     }
@@ -34,7 +34,7 @@ impl Message {
 
 #[derive(Default)]
 struct Inbox {
-    messages: Mutex<VecDeque<(PlaceId, Message)>>,
+    messages: Mutex<VecDeque<(PeerId, Message)>>,
     came: Condvar,
     /// Somebody is in [`Transport::block`], or shall not begin to be.
     blocked: AtomicBool,
@@ -44,23 +44,23 @@ struct Inbox {
 }
 
 impl Inbox {
-    fn messages(&self) -> MutexGuard<'_, VecDeque<(PlaceId, Message)>> {
+    fn messages(&self) -> MutexGuard<'_, VecDeque<(PeerId, Message)>> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What connects the places.
+/// What connects the peers.
 #[derive(Clone, Default)]
 pub struct Hub {
     inboxes: Arc<Mutex<Vec<Option<Arc<Inbox>>>>>,
 }
 
 impl Hub {
-    /// Connects a place. What was there by that name is cut off.
-    pub fn connect(&self, me: PlaceId) -> InlineTransport {
+    /// Connects a peer. What was there by that name is cut off.
+    pub fn connect(&self, me: PeerId) -> InlineTransport {
         let inbox = Arc::new(Inbox::default());
         let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
-        inboxes.resize_with(PlaceId::COUNT, || None);
+        inboxes.resize_with(PeerId::COUNT, || None);
         inboxes[me.index()] = Some(Arc::clone(&inbox));
         drop(inboxes);
         InlineTransport {
@@ -72,14 +72,14 @@ impl Hub {
         }
     }
 
-    fn inbox(&self, place: PlaceId) -> Option<Arc<Inbox>> {
-        self.inboxes.lock().unwrap_or_else(PoisonError::into_inner).get(place.index())?.clone()
+    fn inbox(&self, peer: PeerId) -> Option<Arc<Inbox>> {
+        self.inboxes.lock().unwrap_or_else(PoisonError::into_inner).get(peer.index())?.clone()
     }
 }
 
-/// One place's connection.
+/// One peer's connection.
 pub struct InlineTransport {
-    me: PlaceId,
+    me: PeerId,
     hub: Hub,
     inbox: Arc<Inbox>,
     receiving: Mutex<()>,
@@ -97,11 +97,11 @@ impl Drop for InlineTransport {
 }
 
 impl Transport for InlineTransport {
-    fn me(&self) -> PlaceId {
+    fn me(&self) -> PeerId {
         self.me
     }
 
-    fn send(&self, to: PlaceId, body: Body<'_>, out: &mut Outgoing) {
+    fn send(&self, to: PeerId, body: Body<'_>, out: &mut Outgoing) {
         assert_ne!(to, self.me, "nothing is sent to oneself");
         // It goes at once; but whoever forgets to flush shall not get away with it here alone.
         out.rings |= 1 << to.index();
@@ -115,10 +115,10 @@ impl Transport for InlineTransport {
                 assert_eq!(contents.bytes(), packet.payload as usize, "{packet:?}");
                 Message::Lock(Box::new(*packet), contents.to_words())
             }
-            Body::OneSided(packet, payload, contents) => {
+            Body::Verbs(packet, payload, contents) => {
                 assert!(payload <= crate::MOST_ONE_SIDED, "{payload} bytes: {packet:?}");
                 assert_eq!(contents.bytes(), payload.next_multiple_of(8), "{packet:?}");
-                Message::OneSided(Box::new(*packet), payload, contents.to_words())
+                Message::Verbs(Box::new(*packet), payload, contents.to_words())
             }
             Body::Control(bytes) => {
                 assert!(bytes.len() <= crate::MOST_CONTROL, "{} bytes", bytes.len());
@@ -136,7 +136,7 @@ impl Transport for InlineTransport {
         out.rings = 0;
     }
 
-    fn receive(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize {
+    fn receive(&self, each: &mut dyn FnMut(PeerId, Body<'_>)) -> usize {
         let Ok(_receiving) = self.receiving.try_lock() else { return 0 };
         let (mut received, mut taken) = (0, 0);
         while received < BURST {
@@ -146,8 +146,8 @@ impl Transport for InlineTransport {
             match &message {
                 Message::Packet(packet, words) => each(from, Body::Packet(packet, Contents::own(words))),
                 Message::Lock(packet, words) => each(from, Body::Lock(packet, Contents::own(words))),
-                Message::OneSided(packet, payload, words) => {
-                    each(from, Body::OneSided(packet, *payload, Contents::own(words)));
+                Message::Verbs(packet, payload, words) => {
+                    each(from, Body::Verbs(packet, *payload, Contents::own(words)));
                 }
                 Message::Control(bytes) => each(from, Body::Control(bytes)),
             }

@@ -1,7 +1,7 @@
-//! How messages travel between the places of a live rack that are processes of their own.
+//! How messages travel between the peers of a live rack that are processes of their own.
 //!
-//! A *place* is a node, the switch, or somebody who only looks ([`PlaceId`]). Each has one [`Transport`], which takes
-//! messages for other places and hands over what has come from them. Nothing here knows what the messages mean.
+//! A *peer* is a node, the switch, or somebody who only looks ([`PeerId`]). Each has one [`Transport`], which takes
+//! messages for other peers and hands over what has come from them. Nothing here knows what the messages mean.
 //!
 //! | module | carries messages |
 //! | --- | --- |
@@ -16,7 +16,7 @@
 //! scenarios for all of them (`tests/conformance`).
 //!
 //! What may happen to a message: it may be lost, late, doubled or overtaken; never changed, and never from somebody
-//! else than it says. What is not exactly what a place of this rack would send is dropped and counted ([`Cause`]).
+//! else than it says. What is not exactly what a peer of this rack would send is dropped and counted ([`Cause`]).
 //! A dead, slow or hostile peer costs what it sends, and nothing else: no call here waits for a peer.
 //!
 //! Unsafe code lives in small modules that say so, each block with its reason.
@@ -28,7 +28,7 @@ mod handshakes;
 mod head;
 pub mod inline;
 mod outgoing;
-mod place;
+mod peer;
 mod sharing;
 #[cfg(target_os = "linux")]
 pub mod shm;
@@ -40,7 +40,7 @@ pub use contents::Contents;
 pub use counters::{Cause, Counters, Counts};
 pub use handshakes::{Handshakes, Reason, Refusal};
 pub use outgoing::Outgoing;
-pub use place::PlaceId;
+pub use peer::PeerId;
 pub use sharing::{Claim, NotObtained, SharedMemory, Sharing};
 pub use terms::{Difference, MOST_TERMS, Terms, WIRE_VERSION};
 
@@ -63,7 +63,7 @@ pub enum Body<'a> {
     Lock(&'a LockPacket, Contents<'a>),
     /// A packet between two NICs with so many bytes of payload: where they are no multiple of 8, the last word is filled up
     /// with anything. At most [`MOST_ONE_SIDED`].
-    OneSided(&'a roce::Packet, usize, Contents<'a>),
+    Verbs(&'a roce::Packet, usize, Contents<'a>),
     /// A message of the control plane: at most [`MOST_CONTROL`] bytes.
     Control(&'a [u8]),
 }
@@ -81,44 +81,44 @@ impl Body<'_> {
             },
             // Whoever moved a lock keeps the data until this comes, and has nothing else to do about it.
             Body::Lock(packet, _) => !matches!(packet.kind, LockKind::Received | LockKind::Approved),
-            Body::OneSided(..) | Body::Control(_) => true,
+            Body::Verbs(..) | Body::Control(_) => true,
         }
     }
 
-    /// True if it may wait for a moment until something else goes to the same place: an UNLOCK to the switch, whose sender goes on
+    /// True if it may wait for a moment until something else goes to the same peer: an UNLOCK to the switch, whose sender goes on
     /// without it. An UNLOCK-ACK may not: the requester's next event but one begins when it has come.
     pub const fn can_wait(&self) -> bool {
         match self {
             Body::Packet(packet, _) => {
                 matches!((packet.kind, packet.to), (PacketKind::Unlock, Endpoint::Switch))
             }
-            Body::Lock(..) | Body::OneSided(..) | Body::Control(_) => false,
+            Body::Lock(..) | Body::Verbs(..) | Body::Control(_) => false,
         }
     }
 }
 
-/// A place's connection to all others. Threads share it.
+/// A peer's connection to all others. Threads share it.
 ///
 /// Sending has two steps: [`send`](Transport::send) takes the message (its contents may change afterwards) and may
 /// be called under a lock; [`flush`](Transport::flush) does what costs a system call, for a whole burst.
 pub trait Transport: Send + Sync {
     /// Whose connection this is.
-    fn me(&self) -> PlaceId;
+    fn me(&self) -> PeerId;
 
-    /// Takes a message for another place. Where that cannot be reached, or has no capacity, it is dropped and counted.
+    /// Takes a message for another peer. Where that cannot be reached, or has no capacity, it is dropped and counted.
     ///
     /// # Panics
     /// If a packet's contents are not as long as its header says, a control message is too long, or `to` is this
-    /// place itself.
-    fn send(&self, to: PlaceId, body: Body<'_>, out: &mut Outgoing);
+    /// peer itself.
+    fn send(&self, to: PeerId, body: Body<'_>, out: &mut Outgoing);
 
-    /// Lets everything go that `out` has taken. What [can wait](Body::can_wait) may travel with the next message to its place,
+    /// Lets everything go that `out` has taken. What [can wait](Body::can_wait) may travel with the next message to its peer,
     /// a fraction of a millisecond later.
     fn flush(&self, out: &mut Outgoing);
 
     /// Hands over what has come: whom it is from, and what it is; a bounded burst. One thread at a time does this:
     /// others get nothing. Returns how many there were.
-    fn receive(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize;
+    fn receive(&self, each: &mut dyn FnMut(PeerId, Body<'_>)) -> usize;
 
     /// This thread is going to call [`receive`](Transport::receive) again and again: senders need not wake anybody.
     fn attend(&self);
@@ -138,7 +138,7 @@ pub trait Transport: Send + Sync {
     /// Ends [`block`](Transport::block) in another thread of this process, if one is in it.
     fn interrupt(&self);
 
-    /// The memory that places of this machine share, where messages travel through such memory. None: there is none.
+    /// The memory that peers of this machine share, where messages travel through such memory. None: there is none.
     fn sharing(&self) -> Option<Arc<dyn Sharing>> {
         None
     }
@@ -153,7 +153,7 @@ pub trait Transport: Send + Sync {
         None
     }
 
-    /// How the handshakes with the other places stand, where there are any. None: nobody is refused.
+    /// How the handshakes with the other peers stand, where there are any. None: nobody is refused.
     fn handshakes(&self) -> Option<Arc<Handshakes>> {
         None
     }

@@ -6,7 +6,7 @@ pub struct Outgoing {
     /// Datagrams.
     #[cfg(target_os = "linux")]
     pub(crate) burst: crate::udp::Burst,
-    /// Places with something new in their rings, or in their inboxes in this process, a bit each.
+    /// Peers with something new in their rings, or in their inboxes in this process, a bit each.
     pub(crate) rings: u128,
 }
 

@@ -1,9 +1,9 @@
-//! Memory that places of one machine share: whoever makes it publishes it under a name, others obtain and map it, and then all
+//! Memory that peers of one machine share: whoever makes it publishes it under a name, others obtain and map it, and then all
 //! of them load and store there.
 //!
 //! Only transports between processes of one machine have it ([`crate::Transport::sharing`]). What must always hold: memory stays
 //! what it is for as long as somebody has it mapped, whoever dies (no access faults), and whoever made it can find out from
-//! the kernel whether a place still has it mapped, and so may still write there ([`SharedMemory::claim`]).
+//! the kernel whether a peer still has it mapped, and so may still write there ([`SharedMemory::claim`]).
 
 use std::fmt;
 use std::io;
@@ -12,16 +12,16 @@ use std::sync::atomic::AtomicU64;
 
 use wire::Nanos;
 
-use crate::PlaceId;
+use crate::PeerId;
 #[cfg(target_os = "linux")]
 use crate::shm::{claim, mapping::Mapping};
 #[cfg(target_os = "linux")]
 use std::os::fd::OwnedFd;
 
-/// The way of a place to the memory of others on its machine. Threads share it.
+/// The way of a peer to the memory of others on its machine. Threads share it.
 pub trait Sharing: Send + Sync {
     /// Whose it is.
-    fn me(&self) -> PlaceId;
+    fn me(&self) -> PeerId;
 
     /// Lets others obtain the memory by this name from now on. What had the name before is withdrawn.
     ///
@@ -35,17 +35,17 @@ pub trait Sharing: Send + Sync {
     /// Obtains what another node has published by this name, and maps it. A node has a memory mapped once at a time: as long
     /// as it has, or a former incarnation of its process has, it is refused.
     ///
-    /// Waits for the other place, at most so long; whatever that place does, or does not.
+    /// Waits for the other peer, at most so long; whatever that peer does, or does not.
     ///
     /// # Errors
     /// See [`NotObtained`].
-    fn obtain(&self, from: PlaceId, name: u64, timeout: Nanos) -> Result<Arc<SharedMemory>, NotObtained>;
+    fn obtain(&self, from: PeerId, name: u64, timeout: Nanos) -> Result<Arc<SharedMemory>, NotObtained>;
 }
 
 /// Why memory was not obtained.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotObtained {
-    /// No process is that place now, or it went away before it answered.
+    /// No process is that peer now, or it went away before it answered.
     Unreachable,
     /// It did not answer in time.
     TimedOut,
@@ -53,7 +53,7 @@ pub enum NotObtained {
     NotPublished,
     /// This node has it mapped already, or a former incarnation of it still has. Tried again for as long as there was time.
     Claimed,
-    /// What came is no answer of a place of this rack, or no memory that is safe to map. Counted as
+    /// What came is no answer of a peer of this rack, or no memory that is safe to map. Counted as
     /// [`crate::Cause::Malformed`].
     Malformed,
     /// The system refused something, here or there.
@@ -63,9 +63,9 @@ pub enum NotObtained {
 impl fmt::Display for NotObtained {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreachable => f.write_str("no process is that place now"),
-            Self::TimedOut => f.write_str("that place did not answer in time"),
-            Self::NotPublished => f.write_str("that place has published nothing by this name"),
+            Self::Unreachable => f.write_str("no process is that peer now"),
+            Self::TimedOut => f.write_str("that peer did not answer in time"),
+            Self::NotPublished => f.write_str("that peer has published nothing by this name"),
             Self::Claimed => {
                 f.write_str("this node, or a former incarnation of it, has the memory mapped already")
             }
@@ -90,13 +90,13 @@ pub struct SharedMemory {
     never: std::convert::Infallible,
 }
 
-/// No process of a place has the memory mapped, nor will one for as long as this is there.
+/// No process of a peer has the memory mapped, nor will one for as long as this is there.
 #[derive(Debug)]
 #[must_use = "it ends when this is dropped"]
 pub struct Claim<'a> {
     memory: &'a SharedMemory,
     #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
-    place: PlaceId,
+    peer: PeerId,
 }
 
 impl SharedMemory {
@@ -148,12 +148,12 @@ impl SharedMemory {
     ///
     /// # Panics
     /// If this process did not make the memory.
-    pub fn claim(&self, place: PlaceId) -> io::Result<Option<Claim<'_>>> {
+    pub fn claim(&self, peer: PeerId) -> io::Result<Option<Claim<'_>>> {
         #[cfg(target_os = "linux")]
-        return Ok(claim::take(self.file(), place)?.then_some(Claim { memory: self, place }));
+        return Ok(claim::take(self.file(), peer)?.then_some(Claim { memory: self, peer }));
         #[cfg(not(target_os = "linux"))]
         {
-            let _ = place;
+            let _ = peer;
             match self.never {}
         }
     }
@@ -162,7 +162,7 @@ impl SharedMemory {
 #[cfg(target_os = "linux")]
 impl SharedMemory {
     /// A descriptor for a node's process, with its claim on it; none if another process of that node has one.
-    pub(crate) fn lend(&self, to: PlaceId) -> io::Result<Option<OwnedFd>> {
+    pub(crate) fn lend(&self, to: PeerId) -> io::Result<Option<OwnedFd>> {
         claim::lend(self.file(), to)
     }
 
@@ -182,7 +182,7 @@ impl SharedMemory {
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
         #[cfg(target_os = "linux")]
-        claim::give_back(self.memory.file(), self.place);
+        claim::give_back(self.memory.file(), self.peer);
         #[cfg(not(target_os = "linux"))]
         match self.memory.never {}
     }

@@ -458,7 +458,7 @@ rules! {
         WritesTakeWhatIsAcknowledged,
         // The control plane.
         /// When a key leaves its place to another one, nothing refers to the place any more.
-        PlacesAreLeftClean,
+        SlotsAreLeftClean,
         /// What is known of tails and outstanding entries is forgotten before a slot's number can come round.
         KnowledgeExpires,
         /// An introduction that was in flight when the switch died means nothing to the next one: the connection may have been used since.

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use sim::fault::{Counts, Rules};
 use sim::system::{Place, Random};
-use transport::{Body, Contents, Counters, Handshakes, Outgoing, PlaceId, Sharing, Transport};
+use transport::{Body, Contents, Counters, Handshakes, Outgoing, PeerId, Sharing, Transport};
 use wire::{LockPacket, Nanos, Packet, roce};
 
 /// What fault rules are asked about: a packet of the coherence protocol, or another message.
@@ -26,7 +26,7 @@ struct Network {
     rules: Rules<Passing>,
     random: Random,
     /// Messages in flight, by when they arrive and in which order they were sent.
-    in_flight: BTreeMap<(Nanos, u64), (PlaceId, Message)>,
+    in_flight: BTreeMap<(Nanos, u64), (PeerId, Message)>,
     number: u64,
 }
 
@@ -34,7 +34,7 @@ struct Network {
 enum Message {
     Packet(Box<Packet>, Vec<u64>),
     Lock(Box<LockPacket>, Vec<u64>),
-    OneSided(Box<roce::Packet>, usize, Vec<u64>),
+    Verbs(Box<roce::Packet>, usize, Vec<u64>),
     Control(Vec<u8>),
 }
 
@@ -71,7 +71,7 @@ impl Faulty {
     }
 
     /// The first message that has arrived by now.
-    fn arrived(&self, now: Nanos) -> Option<(PlaceId, Message)> {
+    fn arrived(&self, now: Nanos) -> Option<(PeerId, Message)> {
         let mut network = self.network();
         let ((at, _), _) = network.in_flight.first_key_value()?;
         if *at > now { None } else { network.in_flight.pop_first().map(|(_, arrived)| arrived) }
@@ -80,13 +80,13 @@ impl Faulty {
 
 impl Network {
     /// Decides on a message. True: hand it over now.
-    fn pass(&mut self, now: Nanos, from: PlaceId, to: PlaceId, body: Body<'_>) -> bool {
+    fn pass(&mut self, now: Nanos, from: PeerId, to: PeerId, body: Body<'_>) -> bool {
         if self.rules.is_empty() {
             return true;
         }
         let passing = match body {
             Body::Packet(packet, _) => Some(*packet),
-            Body::Lock(..) | Body::OneSided(..) | Body::Control(_) => None,
+            Body::Lock(..) | Body::Verbs(..) | Body::Control(_) => None,
         };
         let mut copies = Vec::new();
         self.rules.apply(now, &passing, place(from), place(to), &mut self.random, &mut copies);
@@ -108,8 +108,8 @@ impl Message {
         match body {
             Body::Packet(packet, contents) => Self::Packet(Box::new(*packet), contents.to_words()),
             Body::Lock(packet, contents) => Self::Lock(Box::new(*packet), contents.to_words()),
-            Body::OneSided(packet, payload, contents) => {
-                Self::OneSided(Box::new(*packet), payload, contents.to_words())
+            Body::Verbs(packet, payload, contents) => {
+                Self::Verbs(Box::new(*packet), payload, contents.to_words())
             }
             Body::Control(bytes) => Self::Control(bytes.to_vec()),
         }
@@ -119,23 +119,23 @@ impl Message {
         match self {
             Self::Packet(packet, words) => Body::Packet(packet, Contents::own(words)),
             Self::Lock(packet, words) => Body::Lock(packet, Contents::own(words)),
-            Self::OneSided(packet, payload, words) => Body::OneSided(packet, *payload, Contents::own(words)),
+            Self::Verbs(packet, payload, words) => Body::Verbs(packet, *payload, Contents::own(words)),
             Self::Control(bytes) => Body::Control(bytes),
         }
     }
 }
 
 /// Places as fault rules name them: whoever only asks is somewhere near the switch.
-fn place(place: PlaceId) -> Place {
+fn place(place: PeerId) -> Place {
     place.as_node().map_or(Place::Switch, Place::Node)
 }
 
 impl Transport for Faulty {
-    fn me(&self) -> PlaceId {
+    fn me(&self) -> PeerId {
         self.inner.me()
     }
 
-    fn send(&self, to: PlaceId, body: Body<'_>, out: &mut Outgoing) {
+    fn send(&self, to: PeerId, body: Body<'_>, out: &mut Outgoing) {
         self.inner.send(to, body, out);
     }
 
@@ -143,7 +143,7 @@ impl Transport for Faulty {
         self.inner.flush(out);
     }
 
-    fn receive(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize {
+    fn receive(&self, each: &mut dyn FnMut(PeerId, Body<'_>)) -> usize {
         let now = self.now();
         let mut late = 0;
         while let Some((from, message)) = self.arrived(now) {

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rackmem::rack_file::Location;
-use rackmem::transport::{PlaceId, Transport};
+use rackmem::transport::{PeerId, Transport};
 use rackmem::{Attachments, NodeId, PeerWatch, ProcessConfig, Rack, RackFile};
 use tracing::{error, info, warn};
 
@@ -156,7 +156,7 @@ fn join(
 ) -> Result<Option<Connected>, Fault> {
     let failed =
         |error: &dyn std::fmt::Display| Fault::failed(format_args!("{id} of rack `{}`: {error}", file.name));
-    let transport = file.open_at(PlaceId::node(id), location).map_err(|error| failed(&error))?;
+    let transport = file.open_at(PeerId::node(id), location).map_err(|error| failed(&error))?;
     let mut watch = PeerWatch::of_joining(&*transport);
     let process = ProcessConfig { join_timeout: Duration::MAX, ..file.process() };
     let joined = Rack::join_over_while(&file.config, id, &process, &transport, &mut || {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use rackmem::transport::{Cause, Counts, PlaceId, Transport};
+use rackmem::transport::{Cause, Counts, PeerId, Transport};
 use rackmem::{
     BlockSize, Config, ConfigError, Nanos, NodeId, ProcessConfig, Rack, Scheduling, SwitchProcess, Timing,
     Watch,
@@ -137,8 +137,8 @@ impl Assignment {
     }
 
     /// Which place this is.
-    pub fn place(&self) -> PlaceId {
-        self.node.map_or(PlaceId::SWITCH, |node| PlaceId::node(NodeId(node)))
+    pub fn place(&self) -> PeerId {
+        self.node.map_or(PeerId::SWITCH, |node| PeerId::node(NodeId(node)))
     }
 
     /// Opens the place's transport, and nothing else.

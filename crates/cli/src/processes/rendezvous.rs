@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use rackmem::transport::{PlaceId, Terms, Transport, shm, udp};
+use rackmem::transport::{PeerId, Terms, Transport, shm, udp};
 use rackmem::{Config, NodeId};
 use serde::{Deserialize, Serialize};
 
@@ -57,9 +57,9 @@ pub enum Rendezvous {
 }
 
 /// The places of a rack of so many nodes: the switch, then the nodes.
-fn places(nodes: usize) -> impl Iterator<Item = PlaceId> {
+fn places(nodes: usize) -> impl Iterator<Item = PeerId> {
     let nodes = u16::try_from(nodes).expect("at most 64 nodes");
-    [PlaceId::SWITCH].into_iter().chain((0..nodes).map(|node| PlaceId::node(NodeId(node))))
+    [PeerId::SWITCH].into_iter().chain((0..nodes).map(|node| PeerId::node(NodeId(node))))
 }
 
 impl Rendezvous {
@@ -85,7 +85,7 @@ impl Rendezvous {
     }
 
     /// Opens the transport of one of the places of this rack.
-    pub fn open(&self, me: PlaceId, rack: &Config) -> Result<Arc<dyn Transport>, String> {
+    pub fn open(&self, me: PeerId, rack: &Config) -> Result<Arc<dyn Transport>, String> {
         match self {
             Self::Shm { dir } => {
                 let config = shm::ShmConfig {
@@ -100,7 +100,7 @@ impl Rendezvous {
                     .map_err(|error| error.to_string())
             }
             Self::Udp { key, addresses, coalescing } => {
-                let all: Vec<(PlaceId, SocketAddr)> =
+                let all: Vec<(PeerId, SocketAddr)> =
                     places(addresses.len() - 1).zip(addresses.iter().copied()).collect();
                 let listen = all.iter().find(|(place, _)| *place == me).ok_or("no place of this rack")?.1;
                 let config = udp::UdpConfig {

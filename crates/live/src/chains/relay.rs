@@ -6,7 +6,7 @@
 use nic::verbs::Mtu;
 use switch::chains::{self, Action, Binding, Steering};
 use switch::relay::{self, HEAD};
-use transport::{Contents, PlaceId};
+use transport::{Contents, PeerId};
 use wire::roce::Packet;
 use wire::{Nanos, NodeId};
 
@@ -114,7 +114,7 @@ impl Relay {
     pub(crate) fn on_introduction(
         &mut self,
         now: Nanos,
-        from: PlaceId,
+        from: PeerId,
         said: &Introduction,
     ) -> Option<Introduction> {
         self.0.on_introduction(now, from.as_node()?, said)
@@ -124,7 +124,7 @@ impl Relay {
     pub(crate) fn on_packet(
         &mut self,
         now: Nanos,
-        from: PlaceId,
+        from: PeerId,
         (packet, len, contents): (&Packet, usize, Contents<'_>),
         mut send: impl FnMut(NodeId, &Packet, usize, Contents<'_>),
     ) -> bool {

@@ -13,7 +13,7 @@ use chain::{Answer, Appended, Call};
 use nic::verbs::Mtu;
 use sorted::Map;
 use transport::inline::{Hub, InlineTransport};
-use transport::{Body, PlaceId, Transport as _};
+use transport::{Body, PeerId, Transport as _};
 use wire::chain_pair::ChainPair;
 use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
 
@@ -62,13 +62,13 @@ impl InlineChains {
         let hub = Hub::default();
         let port = |node: u16| Port {
             nic: Mutex::new(Nic::new(NodeId(node), nodes, MTU, TIMEOUT)),
-            transport: hub.connect(PlaceId::node(NodeId(node))),
+            transport: hub.connect(PeerId::node(NodeId(node))),
             due: AtomicU64::new(u64::MAX),
             pools: Pools::default(),
         };
         Self {
             nodes: (0..u16::try_from(nodes).expect("at most 64")).map(port).collect(),
-            switch: hub.connect(PlaceId::SWITCH),
+            switch: hub.connect(PeerId::SWITCH),
             servers: Mutex::default(),
             steering,
             introductions: AtomicU64::new(1),
@@ -115,14 +115,14 @@ impl OneNode<'_> {
         let InlineChains { switch, .. } = self.chains;
         for node in nodes {
             delivered += switch.receive(&mut |from, body| {
-                if let Body::OneSided(packet, len, contents) = body {
+                if let Body::Verbs(packet, len, contents) = body {
                     self.rack.switch.enter().relay.on_packet(
                         self.rack.now(),
                         from,
                         (packet, len, contents),
                         |to, packet, len, contents| {
-                            let body = Body::OneSided(packet, len, contents);
-                            switch.send(PlaceId::node(to), body, &mut context.outgoing);
+                            let body = Body::Verbs(packet, len, contents);
+                            switch.send(PeerId::node(to), body, &mut context.outgoing);
                         },
                     );
                 }
@@ -139,7 +139,7 @@ impl OneNode<'_> {
             self.with_nic(node, context, |nic, now, way| nic.on_deadline(now, way));
         }
         port.transport.receive(&mut |_, body| {
-            if let Body::OneSided(packet, len, contents) = body {
+            if let Body::Verbs(packet, len, contents) = body {
                 self.with_nic(node, context, |nic, now, way| {
                     nic.on_chain_packet(now, packet, len, contents, way);
                 });
@@ -209,7 +209,7 @@ impl Fabric for OneNode<'_> {
 
     fn introduce(&self, _: &mut ThreadContext, said: Introduction) -> Result<(), Failure> {
         let mut switch = self.rack.switch.enter();
-        let heard = switch.relay.on_introduction(self.now(), PlaceId::node(self.node), &said);
+        let heard = switch.relay.on_introduction(self.now(), PeerId::node(self.node), &said);
         heard.map(drop).ok_or(Failure::Broken)
     }
 

@@ -5,7 +5,7 @@ use std::sync::{MutexGuard, TryLockError};
 
 use node::locks::LockMessage;
 use node::{Effect, Message, peeked_bytes};
-use transport::{Body, Cause, Contents, PlaceId};
+use transport::{Body, Cause, Contents, PeerId};
 use wire::{LockKind, LockPacket, Nanos, NodeId, Packet, PacketKind};
 
 use super::node::NetworkedNode;
@@ -29,12 +29,12 @@ impl Driver for NetworkedNode {
 
     fn dispatch(&self, machines: &mut NodeMachines, store: &StoreOf<'_>, context: &mut ThreadContext) {
         self.end_regions_in(machines.node.ended());
-        let here = PlaceId::node(self.id);
+        let here = PeerId::node(self.id);
         let ThreadContext { effects, lock_effects, outgoing, scratch, .. } = context;
         for effect in effects.drain(..) {
             match effect {
                 Effect::Send(message) => {
-                    let to = PlaceId::of(message.packet.to);
+                    let to = PeerId::of(message.packet.to);
                     if to == here {
                         self.actor.leave(Input::Message(message));
                     } else if !self.lease.is_fenced() {
@@ -49,7 +49,7 @@ impl Driver for NetworkedNode {
         }
         for effect in lock_effects.drain(..) {
             let Some(LockMessage { packet, mut data }) = machines.locks.apply(effect) else { continue };
-            let to = packet.to.node().map_or(PlaceId::SWITCH, PlaceId::node);
+            let to = packet.to.node().map_or(PeerId::SWITCH, PeerId::node);
             if to == here {
                 // It is handled when what came now is gone.
                 if data == Some(LockStoreOf::received(self.id)) {
@@ -173,11 +173,9 @@ impl NetworkedNode {
         let mut control = Vec::new();
         let mut machines = None;
         let messages = self.transport.receive(&mut |from, body| match body {
-            Body::Control(bytes) if from == PlaceId::SWITCH => control.push(bytes.to_vec()),
+            Body::Control(bytes) if from == PeerId::SWITCH => control.push(bytes.to_vec()),
             Body::Control(bytes) => self.on_control_of(context, from, bytes),
-            Body::OneSided(packet, len, contents) => {
-                self.on_verb_packet(context, from, packet, len, contents)
-            }
+            Body::Verbs(packet, len, contents) => self.on_verb_packet(context, from, packet, len, contents),
             Body::Packet(packet, contents) => {
                 let machines = machines.get_or_insert_with(|| self.actor.enter());
                 self.handle(machines, context, now, packet, contents);

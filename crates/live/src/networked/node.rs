@@ -9,7 +9,7 @@ use membership::member::{Effect as Membership, Member, MemberConfig};
 use membership::{Message, Session, Timing};
 use node::{Node, Outcome, Pinned, Retransmission, Store, View};
 use switch::coherence::Dump;
-use transport::{Body, Cause, Contents, Outgoing, PlaceId, Refusal, Transport};
+use transport::{Body, Cause, Contents, Outgoing, PeerId, Refusal, Transport};
 use wire::{Incarnation, Nanos, NodeId};
 
 use super::chains::ChainSide;
@@ -397,7 +397,7 @@ pub(super) fn now_since(started: Instant) -> Nanos {
 
 fn send_control(transport: &dyn Transport, message: &Message) {
     let mut out = Outgoing::new();
-    transport.send(PlaceId::SWITCH, Body::Control(&message.encode()), &mut out);
+    transport.send(PeerId::SWITCH, Body::Control(&message.encode()), &mut out);
     transport.flush(&mut out);
 }
 
@@ -409,7 +409,7 @@ fn await_view(
     timeout: Duration,
 ) -> Result<View, JoinError> {
     let handshakes = transport.handshakes();
-    let refusal = || handshakes.as_ref()?.refusal(PlaceId::SWITCH).filter(|one| one.reason.is_final());
+    let refusal = || handshakes.as_ref()?.refusal(PeerId::SWITCH).filter(|one| one.reason.is_final());
     // Of an earlier attempt to join, with the same transport.
     let former = refusal();
     while started.elapsed() < timeout {
@@ -422,7 +422,7 @@ fn await_view(
             member.on_deadline(now, &mut effects);
         }
         transport.receive(&mut |from, body| {
-            if let (PlaceId::SWITCH, Body::Control(bytes)) = (from, body)
+            if let (PeerId::SWITCH, Body::Control(bytes)) = (from, body)
                 && let Ok(message) = Message::parse(bytes)
             {
                 member.on_message(now, message, &mut effects);

@@ -7,7 +7,7 @@ use std::time::Instant;
 use membership::coordinator::{Coordinator, CoordinatorConfig, Effect};
 use membership::{Message, Timing};
 use switch::coherence;
-use transport::{Body, Cause, Contents, Outgoing, PlaceId, Transport};
+use transport::{Body, Cause, Contents, Outgoing, PeerId, Transport};
 use wire::{Nanos, NodeId, SwitchEpoch};
 
 use super::log::SwitchLog;
@@ -175,8 +175,8 @@ impl NetworkedSwitch {
         let messages = transport.receive(&mut |from, body| match body {
             Body::Packet(packet, _) => {
                 programs.on_packet(packet, &mut switch_effects, |packet| {
-                    let to = PlaceId::of(packet.to);
-                    if to != PlaceId::SWITCH {
+                    let to = PeerId::of(packet.to);
+                    if to != PeerId::SWITCH {
                         transport.send(to, Body::Packet(&packet, Contents::None), outgoing);
                     }
                 });
@@ -185,18 +185,18 @@ impl NetworkedSwitch {
                 programs.on_lock_packet(packet, &mut directory_effects, |packet| {
                     if let Some(to) = packet.to.node() {
                         let region = if packet.payload > 0 { region } else { Contents::None };
-                        transport.send(PlaceId::node(to), Body::Lock(&packet, region), outgoing);
+                        transport.send(PeerId::node(to), Body::Lock(&packet, region), outgoing);
                     }
                 });
             }
             // NICs talk to each other, but about chains.
-            Body::OneSided(packet, len, contents) => {
+            Body::Verbs(packet, len, contents) => {
                 let forwarded = programs.relay.on_packet(
                     now,
                     from,
                     (packet, len, contents),
                     |to, packet, len, contents| {
-                        transport.send(PlaceId::node(to), Body::OneSided(packet, len, contents), outgoing);
+                        transport.send(PeerId::node(to), Body::Verbs(packet, len, contents), outgoing);
                     },
                 );
                 if !forwarded {
@@ -226,7 +226,7 @@ impl NetworkedSwitch {
                 match effect {
                     Effect::Send(to, message) => {
                         let body = message.encode();
-                        self.transport.send(PlaceId::node(to), Body::Control(&body), &mut self.outgoing);
+                        self.transport.send(PeerId::node(to), Body::Control(&body), &mut self.outgoing);
                     }
                     Effect::Restart { epoch, shadow, changes } => {
                         self.log.on_epoch(epoch, &changes, self.coordinator.roster().live().len() as u64);

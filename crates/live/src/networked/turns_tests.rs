@@ -11,7 +11,7 @@ use std::time::Duration;
 use membership::{Session, Timing};
 use node::Directory;
 use transport::inline::{Hub, InlineTransport};
-use transport::{Body, Counters, Outgoing, PlaceId, Transport};
+use transport::{Body, Counters, Outgoing, PeerId, Transport};
 use wire::{Discipline, Nanos, NodeId, PacketKind, SwitchEpoch};
 
 use super::{NetworkedNode, NetworkedSwitch, NodeSetup, SwitchSetup};
@@ -72,11 +72,11 @@ impl Gate {
 }
 
 impl Transport for Gate {
-    fn me(&self) -> PlaceId {
+    fn me(&self) -> PeerId {
         self.inner.me()
     }
 
-    fn send(&self, to: PlaceId, body: Body<'_>, out: &mut Outgoing) {
+    fn send(&self, to: PeerId, body: Body<'_>, out: &mut Outgoing) {
         if matches!(body, Body::Packet(packet, _) if packet.kind == PacketKind::HomeReply) {
             self.step(At::Armed, At::Answered);
         }
@@ -90,7 +90,7 @@ impl Transport for Gate {
         self.inner.flush(out);
     }
 
-    fn receive(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize {
+    fn receive(&self, each: &mut dyn FnMut(PeerId, Body<'_>)) -> usize {
         self.receives.fetch_add(1, SeqCst);
         self.inner.receive(each)
     }
@@ -161,12 +161,12 @@ fn ask(asking: &NetworkedNode, context: &mut ThreadContext) {
 fn a_burst_is_answered_before_another_thread_receives() {
     let (hub, over) = (Hub::default(), AtomicBool::new(false));
     let gate = Arc::new(Gate {
-        inner: hub.connect(PlaceId::node(HOME)),
+        inner: hub.connect(PeerId::node(HOME)),
         at: Mutex::new(At::Free),
         moved: Condvar::new(),
         receives: AtomicUsize::new(0),
     });
-    let unknown_peer = Arc::new(hub.connect(PlaceId::node(ASKING)));
+    let unknown_peer = Arc::new(hub.connect(PeerId::node(ASKING)));
     let setup = SwitchSetup {
         rack: rack(),
         timing: timing(),
@@ -174,7 +174,7 @@ fn a_burst_is_answered_before_another_thread_receives() {
         origin: SwitchEpoch(0),
         session: 1,
     };
-    let mut switch = NetworkedSwitch::new(&setup, Arc::new(hub.connect(PlaceId::SWITCH)));
+    let mut switch = NetworkedSwitch::new(&setup, Arc::new(hub.connect(PeerId::SWITCH)));
     let (stood, received, receives, is_empty) = std::thread::scope(|scope| {
         let _end = OnDrop(|| over.store(true, SeqCst));
         scope.spawn(|| switch.run(&over));
@@ -201,10 +201,10 @@ fn a_burst_is_answered_before_another_thread_receives() {
 
         // There is something to receive, and this thread has something to send.
         let mut out = Outgoing::new();
-        unknown_peer.send(PlaceId::node(HOME), Body::Control(&[0; 3]), &mut out);
+        unknown_peer.send(PeerId::node(HOME), Body::Control(&[0; 3]), &mut out);
         unknown_peer.flush(&mut out);
         let mut context = ThreadContext::new(4);
-        home.transport().send(PlaceId::SWITCH, Body::Control(&[0; 3]), &mut context.outgoing);
+        home.transport().send(PeerId::SWITCH, Body::Control(&[0; 3]), &mut context.outgoing);
         let before = gate.receives.load(SeqCst);
         let received = home.poll(&mut context, home.now());
         let receives = gate.receives.load(SeqCst) - before;

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use live::memory::regions::{Missing, NotMapped, Region, Regions, Shape, Torn};
 use transport::shm::{ShmConfig, ShmTransport};
-use transport::{NotObtained, PlaceId, SharedMemory, Sharing, Terms, Transport};
+use transport::{NotObtained, PeerId, SharedMemory, Sharing, Terms, Transport};
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
 
 const RACK: &str = "RACKMEM_TEST_RACK";
@@ -62,7 +62,7 @@ impl Node {
     fn open(dir: &std::path::Path, node: NodeId) -> Self {
         let config = ShmConfig {
             dir: dir.into(),
-            me: PlaceId::node(node),
+            me: PeerId::node(node),
             block: 4096,
             ring_bytes: None,
             terms: Terms::default(),
@@ -317,7 +317,7 @@ fn a_incarnation_that_still_has_the_memory_keeps_the_next_one_out() {
     let home = rack.open(HOME);
     home.begin_objects();
     let Node { sharing: former, .. } = rack.open(OTHER);
-    let former = former.obtain(PlaceId::node(HOME), OBJECTS.bits(), LONG).unwrap();
+    let former = former.obtain(PeerId::node(HOME), OBJECTS.bits(), LONG).unwrap();
     let next = rack.open(OTHER);
     let why = next.try_map(OBJECTS, SHORT).unwrap_err();
     assert_eq!(why, NotMapped::NotObtained(NotObtained::Claimed));
@@ -440,7 +440,7 @@ fn a_header_that_no_home_would_write_is_refused() {
     let rack = Rack::new();
     let (home, other) = (rack.open(HOME), rack.open(OTHER));
     let region = home.begin_objects();
-    let genuine = other.sharing.obtain(PlaceId::node(HOME), OBJECTS.bits(), LONG).unwrap();
+    let genuine = other.sharing.obtain(PeerId::node(HOME), OBJECTS.bits(), LONG).unwrap();
     let header: Vec<u64> = genuine.words()[..8].iter().map(|word| word.load(SeqCst)).collect();
     drop((genuine, region));
     let with = |words: usize, at: usize, value: u64| {

@@ -18,7 +18,7 @@ use live::scheduling::Scheduling;
 use live::waiting::Oversubscription;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
-use transport::{Handshakes, PlaceId, Reason, WIRE_VERSION};
+use transport::{Handshakes, PeerId, Reason, WIRE_VERSION};
 use wire::NodeId;
 
 use super::line::{Cut, Line};
@@ -204,11 +204,11 @@ fn agree(shared: &Shared, line: &mut Line, who: String) -> Result<(), Cut> {
         Err(_) => Some(Reason::Malformed),
     };
     let Some(reason) = objection else {
-        shared.handshakes.accept(PlaceId::OBSERVER);
+        shared.handshakes.accept(PeerId::OBSERVER);
         return Ok(());
     };
     let malformed = reason == Reason::Malformed;
-    shared.handshakes.refuse(PlaceId::OBSERVER, who, reason);
+    shared.handshakes.refuse(PeerId::OBSERVER, who, reason);
     Err(if malformed { Cut::Malformed } else { Cut::Refused })
 }
 

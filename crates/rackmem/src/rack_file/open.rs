@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use membership::Timing;
-use transport::{PlaceId, Transport, shm, udp};
+use transport::{PeerId, Transport, shm, udp};
 use wire::NodeId;
 
 use super::location::{ADVERTISE, LISTEN, Location};
@@ -91,7 +91,7 @@ impl RackFile {
     ///
     /// # Panics
     /// If the rack has no such node.
-    pub fn open(&self, place: PlaceId) -> Result<Arc<dyn Transport>, StartError> {
+    pub fn open(&self, place: PeerId) -> Result<Arc<dyn Transport>, StartError> {
         self.open_at(place, &Location::from_environment()?)
     }
 
@@ -103,7 +103,7 @@ impl RackFile {
     ///
     /// # Panics
     /// If the rack has no such node.
-    pub fn open_at(&self, place: PlaceId, location: &Location) -> Result<Arc<dyn Transport>, StartError> {
+    pub fn open_at(&self, place: PeerId, location: &Location) -> Result<Arc<dyn Transport>, StartError> {
         let payload = self.config.most_payload();
         match (&self.placement, location.given()) {
             (Placement::SharedMemory { .. }, Some(address)) => Err(StartError::NoAddress(address)),
@@ -118,9 +118,9 @@ impl RackFile {
                 Ok(Arc::new(shm::ShmTransport::open(&config).map_err(StartError::SharedMemory)?))
             }
             (Placement::Udp { switch, nodes, key, mtu }, _) => {
-                let nodes = self.nodes().map(PlaceId::node).zip(nodes);
+                let nodes = self.nodes().map(PeerId::node).zip(nodes);
                 let (mine, peers): (Vec<_>, Vec<_>) =
-                    nodes.chain([(PlaceId::SWITCH, switch)]).partition(|(other, _)| *other == place);
+                    nodes.chain([(PeerId::SWITCH, switch)]).partition(|(other, _)| *other == place);
                 let (_, mine) = mine.first().expect("a place of this rack");
                 let listen = location.listen.unwrap_or(mine.listen);
                 let peers = peers.into_iter().map(|(place, it)| (place, it.advertise.clone())).collect();
@@ -200,7 +200,7 @@ impl Rack {
         if node.index() >= nodes {
             return Err(StartError::Join(JoinError::NoSuchNode { node, nodes }));
         }
-        let transport = file.open_at(PlaceId::node(node), location)?;
+        let transport = file.open_at(PeerId::node(node), location)?;
         join(&transport).map_err(|error| match transport.hindrance() {
             Some(why) => StartError::Hindered { error, why },
             None => StartError::Join(error),
@@ -247,7 +247,7 @@ impl SwitchProcess {
     /// # Errors
     /// If another process is the switch, or the system does not let us listen.
     pub fn open(file: &RackFile, location: &Location) -> Result<Self, StartError> {
-        let transport = file.open_at(PlaceId::SWITCH, location)?;
+        let transport = file.open_at(PeerId::SWITCH, location)?;
         Self::new(&file.config, &file.process(), transport).map_err(StartError::Config)
     }
 }

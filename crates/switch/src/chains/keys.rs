@@ -171,7 +171,7 @@ impl<R: Rules> Steering<R> {
         let (way, cell) = self.sizes.cell(index);
         self.program.set_cell(self.arrays.keys[way], cell, 0);
         let is_named = self.keys.named.get_mut(index as usize).is_some_and(core::mem::take);
-        if !self.rules.holds(Rule::PlacesAreLeftClean) || !is_named {
+        if !self.rules.holds(Rule::SlotsAreLeftClean) || !is_named {
             return;
         }
         self.program.set_cell(self.arrays.tails, index as usize, 0);

@@ -1,8 +1,8 @@
-//! The acceptor: the one thread of a place that connects it with others and notices when they go.
+//! The acceptor: the one thread of a peer that connects it with others and notices when they go.
 //!
-//! It answers those who call (who want to send, or ask for memory), dials the places that somebody wanted to send to, and waits in `poll` for connections
+//! It answers those who call (who want to send, or ask for memory), dials the peers that somebody wanted to send to, and waits in `poll` for connections
 //! to end. What must always hold: no thread that sends or receives ever waits for it or for a peer, a peer that says
-//! nothing or nonsense costs one connection at most, and a place that is not there is dialled at most every
+//! nothing or nonsense costs one connection at most, and a peer that is not there is dialled at most every
 //! [`TIMEOUT`].
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,9 +21,9 @@ use super::links::{Arrivals, Incoming, Link, Links, hang_up};
 use super::rendezvous::{Name, Rendezvous};
 use super::ring::{Consumer, Producer, Ring};
 use super::waker::{OwnWaker, Waker};
-use crate::{Cause, Counters, Handshakes, PlaceId, Reason, WIRE_VERSION};
+use crate::{Cause, Counters, Handshakes, PeerId, Reason, WIRE_VERSION};
 
-/// How long after an attempt to reach a place the next one is made.
+/// How long after an attempt to reach a peer the next one is made.
 const TIMEOUT: Duration = Duration::from_millis(10);
 /// Connections of peers who have not said who they are: more are not kept.
 const MOST_SILENT: usize = 64;
@@ -31,7 +31,7 @@ const MOST_SILENT: usize = 64;
 /// What the acceptor shares with the threads that send and receive.
 #[derive(Debug)]
 pub(super) struct House {
-    pub(super) me: PlaceId,
+    pub(super) me: PeerId,
     pub(super) ring_bytes: usize,
     pub(super) waker: OwnWaker,
     pub(super) links: Links,
@@ -39,14 +39,14 @@ pub(super) struct House {
     pub(super) counters: Counters,
     pub(super) handshakes: Arc<Handshakes>,
     pub(super) published: Published,
-    wanted: [AtomicBool; PlaceId::COUNT],
+    wanted: [AtomicBool; PeerId::COUNT],
     stop: AtomicBool,
     /// Wakes the acceptor.
     call: OwnedFd,
 }
 
 impl House {
-    pub(super) fn new(me: PlaceId, ring_bytes: usize, handshakes: Handshakes) -> std::io::Result<Self> {
+    pub(super) fn new(me: PeerId, ring_bytes: usize, handshakes: Handshakes) -> std::io::Result<Self> {
         Ok(Self {
             me,
             ring_bytes,
@@ -62,17 +62,17 @@ impl House {
         })
     }
 
-    /// Asks the acceptor to connect with a place. Once asked, asking again costs a load.
-    pub(super) fn want(&self, place: PlaceId) {
-        let wanted = &self.wanted[place.index()];
+    /// Asks the acceptor to connect with a peer. Once asked, asking again costs a load.
+    pub(super) fn want(&self, peer: PeerId) {
+        let wanted = &self.wanted[peer.index()];
         if !wanted.load(Relaxed) && !wanted.swap(true, AcqRel) {
-            self.handshakes.greet(place);
+            self.handshakes.greet(peer);
             self.call();
         }
     }
 
     /// A peer is not talked to: what it offers differs, or it says what nobody says.
-    fn refuse(&self, peer: PlaceId, offer: Option<Offer>) {
+    fn refuse(&self, peer: PeerId, offer: Option<Offer>) {
         let reason = match offer {
             Some(Offer::Terms(terms)) => self.handshakes.objection(&terms),
             Some(Offer::Version(theirs)) => Some(Reason::Version { ours: WIRE_VERSION, theirs }),
@@ -106,7 +106,7 @@ enum AcceptorState {
     /// We called, and wait for their ring.
     Dialled(Name),
     /// We send to them.
-    Outgoing(PlaceId),
+    Outgoing(PeerId),
     /// It is not used any more.
     Over,
 }
@@ -122,15 +122,15 @@ pub(super) struct Acceptor {
     house: Arc<House>,
     rendezvous: Rendezvous,
     connections: Vec<Connection>,
-    /// When each place was dialled last.
-    dialled: [Option<Instant>; PlaceId::COUNT],
+    /// When each peer was dialled last.
+    dialled: [Option<Instant>; PeerId::COUNT],
     /// The observer who called last.
     observer: Option<Name>,
 }
 
 impl Acceptor {
     pub(super) const fn new(house: Arc<House>, rendezvous: Rendezvous) -> Self {
-        Self { house, rendezvous, connections: Vec::new(), dialled: [None; PlaceId::COUNT], observer: None }
+        Self { house, rendezvous, connections: Vec::new(), dialled: [None; PeerId::COUNT], observer: None }
     }
 
     /// Does all that until [`House::stop`].
@@ -141,7 +141,7 @@ impl Acceptor {
             for at in ready.connections {
                 self.on_connection(at);
             }
-            // After those that ended: a place that died and came back has hung up before it calls.
+            // After those that ended: a peer that died and came back has hung up before it calls.
             if ready.callers {
                 self.on_callers();
             }
@@ -171,43 +171,43 @@ impl Acceptor {
         }
     }
 
-    /// Dials all places that somebody wants and that may be dialled again. Returns when the next one may.
+    /// Dials all peers that somebody wants and that may be dialled again. Returns when the next one may.
     fn dial_wanted(&mut self) -> Option<Duration> {
         let mut next = None;
-        for place in (0..PlaceId::COUNT as u8).filter_map(PlaceId::from_wire) {
-            let wanted = &self.house.wanted[place.index()];
+        for peer in (0..PeerId::COUNT as u8).filter_map(PeerId::from_wire) {
+            let wanted = &self.house.wanted[peer.index()];
             if !wanted.load(Acquire) {
                 continue;
             }
-            let elapsed = self.dialled[place.index()].map(|last| last.elapsed());
+            let elapsed = self.dialled[peer.index()].map(|last| last.elapsed());
             if let Some(left) = elapsed.and_then(|elapsed| TIMEOUT.checked_sub(elapsed)) {
                 next = Some(next.unwrap_or(left).min(left));
                 continue;
             }
             // Whoever finds no link after this asks again.
             wanted.store(false, Release);
-            if self.is_dialled(place) || self.house.links.to(place).is_some() {
+            if self.is_dialled(peer) || self.house.links.to(peer).is_some() {
                 continue;
             }
-            self.dialled[place.index()] = Some(Instant::now());
-            self.dial(place);
+            self.dialled[peer.index()] = Some(Instant::now());
+            self.dial(peer);
         }
         next
     }
 
-    fn is_dialled(&self, place: PlaceId) -> bool {
+    fn is_dialled(&self, peer: PeerId) -> bool {
         self.connections
             .iter()
-            .any(|one| matches!(one.state, AcceptorState::Dialled(name) if name.place == place))
+            .any(|one| matches!(one.state, AcceptorState::Dialled(name) if name.peer == peer))
     }
 
-    fn dial(&mut self, place: PlaceId) {
-        let name = match place {
-            PlaceId::OBSERVER => self.observer,
-            _ => Some(Name { place, observer: (0, 0) }),
+    fn dial(&mut self, peer: PeerId) {
+        let name = match peer {
+            PeerId::OBSERVER => self.observer,
+            _ => Some(Name { peer, observer: (0, 0) }),
         };
         let Some(name) = name else { return };
-        // A place that is not there, or has too many callers, is dialled again when somebody wants it again.
+        // A peer that is not there, or has too many callers, is dialled again when somebody wants it again.
         let terms = self.house.handshakes.terms();
         if let Ok(socket) = dial(&name.socket(&self.rendezvous.dir), self.rendezvous.name, terms) {
             self.connections
@@ -249,7 +249,7 @@ impl Acceptor {
         let state = match std::mem::replace(&mut self.connections[at].state, AcceptorState::Over) {
             AcceptorState::Silent => match hear_caller(&socket) {
                 Heard::This(Caller::Sends(name, offer)) => self.on_hello(name, offer, &socket),
-                Heard::This(Caller::Garbled(place)) => self.on_refused(place, None),
+                Heard::This(Caller::Garbled(peer)) => self.on_refused(peer, None),
                 Heard::This(Caller::Asks(question)) => self.on_question(question, &socket),
                 Heard::Nothing => AcceptorState::Silent,
                 Heard::Nonsense | Heard::Refused(_) => {
@@ -258,11 +258,11 @@ impl Acceptor {
                 }
                 Heard::End => AcceptorState::Over,
             },
-            AcceptorState::Dialled(name) => match hear_welcome(&socket, name.place) {
+            AcceptorState::Dialled(name) => match hear_welcome(&socket, name.peer) {
                 Heard::This((producer, waker)) => self.on_welcome(name, producer, waker, &socket),
                 Heard::Nothing => AcceptorState::Dialled(name),
-                Heard::Nonsense => self.on_refused(name.place, None),
-                Heard::Refused(offer) => self.on_refused(name.place, Some(offer)),
+                Heard::Nonsense => self.on_refused(name.peer, None),
+                Heard::Refused(offer) => self.on_refused(name.peer, Some(offer)),
                 Heard::End => AcceptorState::Over,
             },
             // Nothing is said on a connection that stands: this is its end.
@@ -272,8 +272,8 @@ impl Acceptor {
                 self.house.waker.wake_all();
                 AcceptorState::Over
             }
-            AcceptorState::Outgoing(place) => {
-                self.house.links.remove(place, &socket);
+            AcceptorState::Outgoing(peer) => {
+                self.house.links.remove(peer, &socket);
                 AcceptorState::Over
             }
             AcceptorState::Over => AcceptorState::Over,
@@ -287,20 +287,20 @@ impl Acceptor {
     /// Somebody wants to send to us: a new ring, which takes the place of the one it had before.
     fn on_hello(&mut self, name: Name, offer: Offer, socket: &Arc<OwnedFd>) -> AcceptorState {
         let House { me, handshakes, .. } = &*self.house;
-        if name.place == *me {
+        if name.peer == *me {
             self.house.counters.dropped(Cause::Malformed);
             return AcceptorState::Over;
         }
         if !matches!(&offer, Offer::Terms(terms) if handshakes.objection(terms).is_none()) {
             refuse(socket, *me, handshakes.terms());
-            self.house.refuse(name.place, Some(offer));
+            self.house.refuse(name.peer, Some(offer));
             return AcceptorState::Over;
         }
-        handshakes.accept(name.place);
+        handshakes.accept(name.peer);
         let Ok((file, ring)) = Ring::create(self.house.ring_bytes) else { return AcceptorState::Over };
-        let ring = Arc::new(Incoming::new(name.place, Consumer::new(ring), Arc::clone(socket)));
+        let ring = Arc::new(Incoming::new(name.peer, Consumer::new(ring), Arc::clone(socket)));
         for one in &mut self.connections {
-            if matches!(&one.state, AcceptorState::Incoming(old) if old.from == name.place) {
+            if matches!(&one.state, AcceptorState::Incoming(old) if old.from == name.peer) {
                 hang_up(&one.socket);
                 one.state = AcceptorState::Over;
             }
@@ -310,13 +310,13 @@ impl Acceptor {
             self.house.arrivals.close(&ring);
             return AcceptorState::Over;
         }
-        if name.place == PlaceId::OBSERVER && self.observer != Some(name) {
+        if name.peer == PeerId::OBSERVER && self.observer != Some(name) {
             self.forget_observer();
             self.observer = Some(name);
         }
         // Whoever sends to us will be answered: have the way there ready.
-        if self.house.links.to(name.place).is_none() {
-            self.house.want(name.place);
+        if self.house.links.to(name.peer).is_none() {
+            self.house.want(name.peer);
         }
         AcceptorState::Incoming(ring)
     }
@@ -333,12 +333,12 @@ impl Acceptor {
 
     /// The newest observer is the one that is answered.
     fn forget_observer(&mut self) {
-        *self.house.links.to(PlaceId::OBSERVER) = None;
-        self.dialled[PlaceId::OBSERVER.index()] = None;
+        *self.house.links.to(PeerId::OBSERVER) = None;
+        self.dialled[PeerId::OBSERVER.index()] = None;
         for one in &mut self.connections {
             let is_theirs = match one.state {
-                AcceptorState::Dialled(name) => name.place == PlaceId::OBSERVER,
-                AcceptorState::Outgoing(place) => place == PlaceId::OBSERVER,
+                AcceptorState::Dialled(name) => name.peer == PeerId::OBSERVER,
+                AcceptorState::Outgoing(peer) => peer == PeerId::OBSERVER,
                 _ => false,
             };
             if is_theirs {
@@ -348,13 +348,13 @@ impl Acceptor {
         }
     }
 
-    /// A place does not let us send to it, or makes no sense.
-    fn on_refused(&mut self, place: PlaceId, offer: Option<Offer>) -> AcceptorState {
-        self.house.refuse(place, offer);
+    /// A peer does not let us send to it, or makes no sense.
+    fn on_refused(&mut self, peer: PeerId, offer: Option<Offer>) -> AcceptorState {
+        self.house.refuse(peer, offer);
         AcceptorState::Over
     }
 
-    /// We can send to a place.
+    /// We can send to a peer.
     fn on_welcome(
         &mut self,
         name: Name,
@@ -362,10 +362,10 @@ impl Acceptor {
         waker: Waker,
         socket: &Arc<OwnedFd>,
     ) -> AcceptorState {
-        self.house.handshakes.accept(name.place);
+        self.house.handshakes.accept(name.peer);
         let link = Link { producer, waker: Arc::new(waker), connection: Arc::clone(socket) };
-        *self.house.links.to(name.place) = Some(link);
-        AcceptorState::Outgoing(name.place)
+        *self.house.links.to(name.peer) = Some(link);
+        AcceptorState::Outgoing(name.peer)
     }
 }
 

@@ -1,7 +1,7 @@
-//! Asking a place for memory that it has published, and its answer.
+//! Asking a peer for memory that it has published, and its answer.
 //!
-//! A thread that wants memory calls at the place's socket, asks, and waits there: one connection, one question, one answer. The
-//! place's acceptor answers at once and hangs up. What must always hold: the asker waits no longer than it said, maps only what is
+//! A thread that wants memory calls at the peer's socket, asks, and waits there: one connection, one question, one answer. The
+//! peer's acceptor answers at once and hangs up. What must always hold: the asker waits no longer than it said, maps only what is
 //! sealed and of a possible size, and is answered only by a process of its own user; the acceptor waits for nobody.
 
 use std::io;
@@ -19,7 +19,7 @@ use super::acceptor::House;
 use super::descriptors::{receive_with, send_with};
 use super::greeting::{Heard, connect_to, magic};
 use super::rendezvous::Name;
-use crate::{Cause, NotObtained, PlaceId, SharedMemory, Sharing};
+use crate::{Cause, NotObtained, PeerId, SharedMemory, Sharing};
 
 const MAGIC: [u8; 8] = magic(b"rackask");
 /// Bytes of a question, and of an answer.
@@ -31,8 +31,8 @@ const AGAIN: Duration = Duration::from_millis(1);
 /// Somebody wants memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Question {
-    pub(super) from: PlaceId,
-    pub(super) to: PlaceId,
+    pub(super) from: PeerId,
+    pub(super) to: PeerId,
     pub(super) name: u64,
 }
 
@@ -60,13 +60,13 @@ impl Question {
     /// Nodes ask, nobody else.
     pub(super) fn of_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; QUESTION_BYTES] = bytes.try_into().ok()?;
-        let (to, from) = (PlaceId::from_wire(bytes[8])?, PlaceId::from_wire(bytes[9])?);
+        let (to, from) = (PeerId::from_wire(bytes[8])?, PeerId::from_wire(bytes[9])?);
         let name = u64::from_le_bytes(std::array::from_fn(|at| bytes[10 + at]));
         (bytes[..8] == MAGIC && from.as_node().is_some() && from != to).then_some(Self { from, to, name })
     }
 }
 
-/// What a place has published.
+/// What a peer has published.
 #[derive(Debug, Default)]
 pub(super) struct Published(Mutex<Map<u64, Arc<SharedMemory>>>);
 
@@ -130,7 +130,7 @@ fn hear_answer(connection: &OwnedFd, question: Question) -> Heard<(Verdict, Opti
     }
 }
 
-/// The memory of the places that meet in one directory, as one of them sees it.
+/// The memory of the peers that meet in one directory, as one of them sees it.
 #[derive(Debug)]
 pub(super) struct ShmSharing {
     pub(super) house: Arc<House>,
@@ -144,7 +144,7 @@ impl ShmSharing {
         question: Question,
         until: Instant,
     ) -> Result<Result<SharedMemory, NotObtained>, NotObtained> {
-        let name = Name { place: question.to, observer: (0, 0) };
+        let name = Name { peer: question.to, observer: (0, 0) };
         let connection = match connect_to(&name.socket(&self.dir)) {
             Ok(connection) => connection,
             // As many as may wait to be let in are waiting.
@@ -187,7 +187,7 @@ impl ShmSharing {
 }
 
 impl Sharing for ShmSharing {
-    fn me(&self) -> PlaceId {
+    fn me(&self) -> PeerId {
         self.house.me
     }
 
@@ -200,7 +200,7 @@ impl Sharing for ShmSharing {
         self.house.published.all().remove(&name).is_some()
     }
 
-    fn obtain(&self, from: PlaceId, name: u64, timeout: Nanos) -> Result<Arc<SharedMemory>, NotObtained> {
+    fn obtain(&self, from: PeerId, name: u64, timeout: Nanos) -> Result<Arc<SharedMemory>, NotObtained> {
         if from == self.house.me {
             return self.house.published.find(name).ok_or(NotObtained::NotPublished);
         }

@@ -15,11 +15,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, open};
 
-use crate::PlaceId;
+use crate::PeerId;
 
-/// Locks the byte of a place, unless a process of that place, or another claim, has it.
-pub(crate) fn take(file: &OwnedFd, place: PlaceId) -> io::Result<bool> {
-    match lock(file, place, libc::F_WRLCK) {
+/// Locks the byte of a peer, unless a process of that peer, or another claim, has it.
+pub(crate) fn take(file: &OwnedFd, peer: PeerId) -> io::Result<bool> {
+    match lock(file, peer, libc::F_WRLCK) {
         Ok(()) => Ok(true),
         Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
         Err(error) => Err(error),
@@ -27,24 +27,24 @@ pub(crate) fn take(file: &OwnedFd, place: PlaceId) -> io::Result<bool> {
 }
 
 /// Unlocks it.
-pub(crate) fn give_back(file: &OwnedFd, place: PlaceId) {
-    let done = lock(file, place, libc::F_UNLCK);
+pub(crate) fn give_back(file: &OwnedFd, peer: PeerId) {
+    let done = lock(file, peer, libc::F_UNLCK);
     debug_assert!(done.is_ok(), "unlocking: {done:?}");
 }
 
 /// A new description of the file, with the lock; none if it is taken.
-pub(crate) fn lend(file: &OwnedFd, to: PlaceId) -> io::Result<Option<OwnedFd>> {
+pub(crate) fn lend(file: &OwnedFd, to: PeerId) -> io::Result<Option<OwnedFd>> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let lent = open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     Ok(take(&lent, to)?.then_some(lent))
 }
 
-fn lock(file: &OwnedFd, place: PlaceId, kind: i32) -> io::Result<()> {
+fn lock(file: &OwnedFd, peer: PeerId, kind: i32) -> io::Result<()> {
     // SAFETY: plain numbers, for which zeroes are valid.
     let mut range: libc::flock = unsafe { std::mem::zeroed() };
     range.l_type = kind as _;
     range.l_whence = libc::SEEK_SET as _;
-    range.l_start = place.index() as _;
+    range.l_start = peer.index() as _;
     range.l_len = 1;
     // SAFETY: the descriptor is open for as long as it is borrowed, and the kernel reads one `flock` from the address of a
     // value that lives through the call.

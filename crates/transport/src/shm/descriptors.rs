@@ -1,4 +1,4 @@
-//! Messages that bring descriptors, on the connections between places. No call here waits.
+//! Messages that bring descriptors, on the connections between peers. No call here waits.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

@@ -1,10 +1,10 @@
-//! Why a place of the rack could not be opened in shared memory: what is wrong, where, and what to do about it.
+//! Why a peer of the rack could not be opened in shared memory: what is wrong, where, and what to do about it.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::PlaceId;
+use crate::PeerId;
 
 /// Why [`ShmTransport::open`](super::ShmTransport::open) failed.
 #[derive(Debug)]
@@ -27,10 +27,10 @@ pub enum Error {
         /// Its permissions.
         mode: u32,
     },
-    /// A living process is this place already.
+    /// A living process is this peer already.
     InUse {
-        /// The place.
-        place: PlaceId,
+        /// The peer.
+        peer: PeerId,
         /// The file that it has locked.
         lock: PathBuf,
     },
@@ -68,7 +68,7 @@ impl fmt::Display for Error {
             }
             Self::Foreign { dir, owner, us } => write!(
                 f,
-                "{} belongs to user {owner}, and this process runs as user {us}: all places of a rack that share \
+                "{} belongs to user {owner}, and this process runs as user {us}: all peers of a rack that share \
                  memory run as one user; choose a directory of that user",
                 dir.display()
             ),
@@ -77,10 +77,10 @@ impl fmt::Display for Error {
                 "{} lets others in (permissions {mode:03o}): run `chmod 700 {0}`, or choose another directory",
                 dir.display()
             ),
-            Self::InUse { place, lock } => write!(
+            Self::InUse { peer, lock } => write!(
                 f,
-                "a living process is {place} of this rack already (it holds {}): end it first, or choose another \
-                 directory or place",
+                "a living process is {peer} of this rack already (it holds {}): end it first, or choose another \
+                 directory or node",
                 lock.display()
             ),
             Self::TooLong(path) => {

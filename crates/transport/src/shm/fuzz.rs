@@ -16,8 +16,8 @@ pub fn greeting(bytes: &[u8]) -> bool {
         assert_eq!(parse_hello(&again), said);
     }
     let refused = parse_refusal(bytes);
-    if let Some((place, Offer::Terms(terms))) = &refused {
-        assert_eq!(refusal(*place, terms), bytes);
+    if let Some((peer, Offer::Terms(terms))) = &refused {
+        assert_eq!(refusal(*peer, terms), bytes);
     }
     let question = Question::of_bytes(bytes);
     assert!(question.is_none_or(|question| question.to_bytes() == bytes));

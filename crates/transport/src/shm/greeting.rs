@@ -1,4 +1,4 @@
-//! What two places say to each other when they connect.
+//! What two peers say to each other when they connect.
 //!
 //! Whoever wants to send connects to the receiver's socket and says who it is, and with which settings. If the receiver has
 //! the same ones it makes a ring and answers with it and its waker, both as descriptors. After that nothing is said: the
@@ -7,13 +7,13 @@
 //! (`asking`).
 //!
 //! ```text
-//! hello    version: 8 bytes | place: 1 | observer: 8 | settings
-//! welcome  version: 8 bytes | place: 1                          and two descriptors
-//! refusal  version: 8 bytes | place: 1 | settings
+//! hello    version: 8 bytes | peer: 1 | observer: 8 | settings
+//! welcome  version: 8 bytes | peer: 1                          and two descriptors
+//! refusal  version: 8 bytes | peer: 1 | settings
 //! ```
 //!
 //! What must always hold: nobody of another user gets an answer, no call here waits, and what comes is either exactly
-//! one of these messages or refused. The front of each, up to the place, is the same in all versions. Descriptors that
+//! one of these messages or refused. The front of each, up to the peer, is the same in all versions. Descriptors that
 //! nobody asked for are closed by the kernel.
 
 use std::io;
@@ -33,7 +33,7 @@ use super::descriptors::{receive_with, send_with};
 use super::rendezvous::Name;
 use super::ring::{Producer, Ring};
 use super::waker::Waker;
-use crate::PlaceId;
+use crate::PeerId;
 use crate::terms::{MOST_TERMS, Terms, WIRE_VERSION};
 
 /// Of a hello, in front of the settings.
@@ -60,35 +60,35 @@ pub(super) enum Offer {
 }
 
 /// The front of a message, and what is behind it. None: it is none, in any version.
-fn open(bytes: &[u8]) -> Option<(PlaceId, Result<&[u8], u8>)> {
+fn open(bytes: &[u8]) -> Option<(PeerId, Result<&[u8], u8>)> {
     let (magic, rest) = bytes.split_first_chunk::<8>()?;
-    let (place, rest) = rest.split_first()?;
+    let (peer, rest) = rest.split_first()?;
     let of_some_version = magic[..7] == *LETTERS;
     let rest = if *magic == MAGIC { Ok(rest) } else { Err(magic[7].wrapping_sub(b'0')) };
-    of_some_version.then_some((PlaceId::from_wire(*place)?, rest))
+    of_some_version.then_some((PeerId::from_wire(*peer)?, rest))
 }
 
 /// Who says hello, and what else it says. None: nobody says that.
 pub(super) fn parse_hello(bytes: &[u8]) -> Option<(Name, Offer)> {
-    let (place, rest) = open(bytes)?;
+    let (peer, rest) = open(bytes)?;
     let rest = match rest {
         Ok(rest) => rest,
-        Err(version) => return Some((Name { place, observer: (0, 0) }, Offer::Version(version))),
+        Err(version) => return Some((Name { peer, observer: (0, 0) }, Offer::Version(version))),
     };
     let (observer, terms) = rest.split_first_chunk::<8>()?;
     let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| observer[at + i]));
-    let observer = if place == PlaceId::OBSERVER { (number(0), number(4)) } else { (0, 0) };
-    Some((Name { place, observer }, Offer::Terms(Terms::parse(terms)?)))
+    let observer = if peer == PeerId::OBSERVER { (number(0), number(4)) } else { (0, 0) };
+    Some((Name { peer, observer }, Offer::Terms(Terms::parse(terms)?)))
 }
 
 /// Who refuses, and why. None: nobody says that.
-pub(super) fn parse_refusal(bytes: &[u8]) -> Option<(PlaceId, Offer)> {
-    let (place, rest) = open(bytes)?;
+pub(super) fn parse_refusal(bytes: &[u8]) -> Option<(PeerId, Offer)> {
+    let (peer, rest) = open(bytes)?;
     let offer = match rest {
         Ok(rest) => Offer::Terms(Terms::parse(rest)?),
         Err(version) => Offer::Version(version),
     };
-    Some((place, offer))
+    Some((peer, offer))
 }
 
 /// What has come on a connection.
@@ -110,13 +110,13 @@ pub(super) enum Heard<T> {
 pub(super) enum Caller {
     /// To send to us.
     Sends(Name, Offer),
-    /// To send to us, says this place, and nothing that makes sense behind it.
-    Garbled(PlaceId),
+    /// To send to us, says this peer, and nothing that makes sense behind it.
+    Garbled(PeerId),
     /// For memory.
     Asks(Question),
 }
 
-/// Connects to a place.
+/// Connects to a peer.
 pub(super) fn connect_to(socket: &Path) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let connection = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
@@ -128,16 +128,16 @@ pub(super) fn connect_to(socket: &Path) -> io::Result<OwnedFd> {
 /// Who we are, and with which settings.
 pub(super) fn hello(me: Name, terms: &Terms) -> Vec<u8> {
     let (process, number) = me.observer;
-    let front = [&MAGIC[..], &[me.place.to_wire()], &process.to_le_bytes(), &number.to_le_bytes()];
+    let front = [&MAGIC[..], &[me.peer.to_wire()], &process.to_le_bytes(), &number.to_le_bytes()];
     [&front.concat(), terms.as_bytes()].concat()
 }
 
 /// That we do not talk, and with which settings we would.
-pub(super) fn refusal(me: PlaceId, terms: &Terms) -> Vec<u8> {
+pub(super) fn refusal(me: PeerId, terms: &Terms) -> Vec<u8> {
     [&MAGIC[..], &[me.to_wire()], terms.as_bytes()].concat()
 }
 
-/// Connects to a place and says who we are. Its answer comes later.
+/// Connects to a peer and says who we are. Its answer comes later.
 pub(super) fn dial(socket: &Path, me: Name, terms: &Terms) -> io::Result<OwnedFd> {
     let connection = connect_to(socket)?;
     send(&connection, &hello(me, terms), SendFlags::NOSIGNAL)?;
@@ -145,7 +145,7 @@ pub(super) fn dial(socket: &Path, me: Name, terms: &Terms) -> io::Result<OwnedFd
 }
 
 /// Answers that we do not talk. If that cannot be sent, whoever called is not there any more.
-pub(super) fn refuse(connection: &OwnedFd, me: PlaceId, terms: &Terms) {
+pub(super) fn refuse(connection: &OwnedFd, me: PeerId, terms: &Terms) {
     let _ = send(connection, &refusal(me, terms), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
 }
 
@@ -172,8 +172,8 @@ pub(super) fn hear_caller(connection: &OwnedFd) -> Heard<Caller> {
     let question = || (bytes.len() == QUESTION_BYTES).then(|| Question::of_bytes(bytes)).flatten();
     let caller = if let Some((name, offer)) = parse_hello(bytes) {
         Some(Caller::Sends(name, offer))
-    } else if let Some((place, _)) = open(bytes) {
-        Some(Caller::Garbled(place))
+    } else if let Some((peer, _)) = open(bytes) {
+        Some(Caller::Garbled(peer))
     } else {
         question().map(Caller::Asks)
     };
@@ -181,16 +181,16 @@ pub(super) fn hear_caller(connection: &OwnedFd) -> Heard<Caller> {
 }
 
 /// Answers with the descriptors of a new ring and of our waker.
-pub(super) fn welcome(connection: &OwnedFd, me: PlaceId, ring: &OwnedFd, waker: &OwnedFd) -> io::Result<()> {
+pub(super) fn welcome(connection: &OwnedFd, me: PeerId, ring: &OwnedFd, waker: &OwnedFd) -> io::Result<()> {
     let mut bytes = [0; WELCOME_BYTES];
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8] = me.to_wire();
     send_with(connection, &bytes, &[ring.as_fd(), waker.as_fd()])
 }
 
-/// The ring and the waker of the place that was dialled.
-pub(super) fn hear_welcome(connection: &OwnedFd, place: PlaceId) -> Heard<(Producer, Waker)> {
-    let [ring, waker] = match hear_descriptors(connection, place) {
+/// The ring and the waker of the peer that was dialled.
+pub(super) fn hear_welcome(connection: &OwnedFd, peer: PeerId) -> Heard<(Producer, Waker)> {
+    let [ring, waker] = match hear_descriptors(connection, peer) {
         Heard::This(descriptors) => descriptors,
         Heard::Nothing => return Heard::Nothing,
         Heard::End => return Heard::End,
@@ -204,7 +204,7 @@ pub(super) fn hear_welcome(connection: &OwnedFd, place: PlaceId) -> Heard<(Produ
 }
 
 /// The same, as descriptors of whatever it may be.
-pub(super) fn hear_descriptors(connection: &OwnedFd, place: PlaceId) -> Heard<[OwnedFd; 2]> {
+pub(super) fn hear_descriptors(connection: &OwnedFd, peer: PeerId) -> Heard<[OwnedFd; 2]> {
     let mut bytes = [0; WELCOME_BYTES + MOST_TERMS + 1];
     let (length, descriptors) = match receive_with(connection, &mut bytes) {
         Ok(message) => message,
@@ -212,10 +212,10 @@ pub(super) fn hear_descriptors(connection: &OwnedFd, place: PlaceId) -> Heard<[O
     };
     let bytes = &bytes[..length.min(bytes.len())];
     match (parse_refusal(bytes), descriptors.len()) {
-        (Some((from, Offer::Terms(_))), 2) if from == place && bytes.len() == WELCOME_BYTES => {
+        (Some((from, Offer::Terms(_))), 2) if from == peer && bytes.len() == WELCOME_BYTES => {
             descriptors.try_into().map_or(Heard::Nonsense, Heard::This)
         }
-        (Some((from, offer)), 0) if from == place => Heard::Refused(offer),
+        (Some((from, offer)), 0) if from == peer => Heard::Refused(offer),
         _ => Heard::Nonsense,
     }
 }

@@ -1,4 +1,4 @@
-//! The two ends of what connects this place with the others: links, through which it sends, and incoming rings.
+//! The two ends of what connects this peer with the others: links, through which it sends, and incoming rings.
 //!
 //! Threads that send and receive use them; the acceptor puts them here and takes them away. What must always hold:
 //! nobody waits here for a peer, and a ring that was closed hands over nothing more.
@@ -12,9 +12,9 @@ use rustix::net::{Shutdown, shutdown};
 
 use super::ring::{Consumer, Producer};
 use super::waker::Waker;
-use crate::PlaceId;
+use crate::PeerId;
 
-/// The way to another place.
+/// The way to another peer.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) producer: Producer,
@@ -22,9 +22,9 @@ pub(super) struct Link {
     pub(super) connection: Arc<OwnedFd>,
 }
 
-/// The links to all places, a lock each.
+/// The links to all peers, a lock each.
 #[derive(Debug)]
-pub(super) struct Links([Mutex<Option<Link>>; PlaceId::COUNT]);
+pub(super) struct Links([Mutex<Option<Link>>; PeerId::COUNT]);
 
 impl Links {
     pub(super) fn new() -> Self {
@@ -32,13 +32,13 @@ impl Links {
     }
 
     /// A thread that panicked while it held the lock has at worst left a record that was never published.
-    pub(super) fn to(&self, place: PlaceId) -> MutexGuard<'_, Option<Link>> {
-        self.0[place.index()].lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn to(&self, peer: PeerId) -> MutexGuard<'_, Option<Link>> {
+        self.0[peer.index()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the link away if it is the one of this connection.
-    pub(super) fn remove(&self, place: PlaceId, connection: &Arc<OwnedFd>) {
-        let mut link = self.to(place);
+    pub(super) fn remove(&self, peer: PeerId, connection: &Arc<OwnedFd>) {
+        let mut link = self.to(peer);
         if link.as_ref().is_some_and(|link| Arc::ptr_eq(&link.connection, connection)) {
             *link = None;
         }
@@ -51,10 +51,10 @@ pub(super) fn hang_up(connection: impl AsFd) {
     let _ = shutdown(connection, Shutdown::Both);
 }
 
-/// A ring that another place fills.
+/// A ring that another peer fills.
 #[derive(Debug)]
 pub(super) struct Incoming {
-    pub(super) from: PlaceId,
+    pub(super) from: PeerId,
     pub(super) consumer: Consumer,
     pub(super) connection: Arc<OwnedFd>,
     /// Nothing more is to be taken from it: its producer broke the rules, or has a new ring.
@@ -64,7 +64,7 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    pub(super) const fn new(from: PlaceId, consumer: Consumer, connection: Arc<OwnedFd>) -> Self {
+    pub(super) const fn new(from: PeerId, consumer: Consumer, connection: Arc<OwnedFd>) -> Self {
         Self { from, consumer, connection, closed: AtomicBool::new(false), ended: AtomicBool::new(false) }
     }
 

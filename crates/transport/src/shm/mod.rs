@@ -8,9 +8,9 @@
 //!             <──── ring and waker as descriptors ── and keeps the connection
 //! ```
 //!
-//! Each place makes the rings that others fill for it, one for each of them, and one waker. They are sealed memfds
+//! Each peer makes the rings that others fill for it, one for each of them, and one waker. They are sealed memfds
 //! without a name: only who is given the descriptor can map them, and it is given only to processes of the same user
-//! that reach the place's socket in a directory that only this user can enter.
+//! that reach the peer's socket in a directory that only this user can enter.
 //!
 //! | module | |
 //! | --- | --- |
@@ -22,11 +22,11 @@
 //! | `links` | what threads send through and receive from |
 //! | `ring` | records from one producer to one consumer |
 //! | `waker` | whether a receiver has to be woken |
-//! | `asking` | memory that a place has published, for others to map |
+//! | `asking` | memory that a peer has published, for others to map |
 //! | `claim` | who has such memory mapped, as the kernel knows it |
 //! | `mapping` | shared memory as atomic words: with `claim`, the files with unsafe code |
 //!
-//! What must always hold: what one place sends to another is delivered in order, at most once, unchanged, and all of
+//! What must always hold: what one peer sends to another is delivered in order, at most once, unchanged, and all of
 //! it for as long as the connection stands and what does not fit is counted. No call waits for a peer. A peer that
 //! dies at any instruction, or writes anything anywhere into what is shared, costs its own messages and the time to
 //! find out; the one thing that it can keep us from is being woken early.
@@ -68,7 +68,7 @@ use self::rendezvous::{Name, Rendezvous};
 use self::ring::{Broken, Refused, record_bytes};
 use crate::head::MOST_HEAD;
 use crate::{
-    Body, Cause, Counters, Handshakes, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PlaceId, Sharing, Terms,
+    Body, Cause, Counters, Handshakes, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PeerId, Sharing, Terms,
     Transport,
 };
 
@@ -80,19 +80,19 @@ const MESSAGES: usize = 8;
 const BURST: usize = 32;
 const TURN: usize = 8;
 
-/// How to open a place.
+/// How to open a peer.
 #[derive(Clone, Debug)]
 pub struct ShmConfig {
-    /// Where the places of this rack meet. Made if it is not there; nobody but its user may be able to enter it.
+    /// Where the peers of this rack meet. Made if it is not there; nobody but its user may be able to enter it.
     pub dir: PathBuf,
-    /// Which place this process is.
-    pub me: PlaceId,
+    /// Which peer this process is.
+    pub me: PeerId,
     /// Bytes of the largest payload.
     pub block: u64,
-    /// Bytes of each ring that others fill for this place: a power of two, at least twice the largest message. None:
+    /// Bytes of each ring that others fill for this peer: a power of two, at least twice the largest message. None:
     /// eight of the largest messages, and 256 KiB at least.
     pub ring_bytes: Option<usize>,
-    /// The settings that the other places must have, too.
+    /// The settings that the other peers must have, too.
     pub terms: Terms,
 }
 
@@ -110,7 +110,7 @@ impl ShmConfig {
     }
 }
 
-/// A place's connection to the others through shared memory.
+/// A peer's connection to the others through shared memory.
 #[derive(Debug)]
 pub struct ShmTransport {
     house: Arc<House>,
@@ -133,15 +133,15 @@ struct Receiver {
 }
 
 impl ShmTransport {
-    /// Opens a place: from now on others find it.
+    /// Opens a peer: from now on others find it.
     ///
     /// # Errors
     /// See [`Error`]: each says what to do.
     pub fn open(config: &ShmConfig) -> Result<Self, Error> {
         let ring_bytes = config.ring()?;
         let failed = |doing| move |source| Error::System { doing, path: config.dir.clone(), source };
-        let socket = |place| Name { place, observer: (0, 0) }.socket(&config.dir).display().to_string();
-        let address = |place| (place != PlaceId::OBSERVER).then(|| socket(place));
+        let socket = |peer| Name { peer, observer: (0, 0) }.socket(&config.dir).display().to_string();
+        let address = |peer| (peer != PeerId::OBSERVER).then(|| socket(peer));
         let handshakes = Handshakes::new(config.terms.clone(), address);
         let house =
             House::new(config.me, ring_bytes, handshakes).map_err(failed("making shared memory for"))?;
@@ -166,11 +166,11 @@ impl ShmTransport {
 }
 
 impl Transport for ShmTransport {
-    fn me(&self) -> PlaceId {
+    fn me(&self) -> PeerId {
         self.house.me
     }
 
-    fn send(&self, to: PlaceId, body: Body<'_>, out: &mut Outgoing) {
+    fn send(&self, to: PeerId, body: Body<'_>, out: &mut Outgoing) {
         assert!(to != self.house.me, "{to} sends to itself");
         match body {
             Body::Packet(packet, contents) => {
@@ -179,7 +179,7 @@ impl Transport for ShmTransport {
             Body::Lock(packet, contents) => {
                 assert_eq!(packet.payload as usize, contents.bytes(), "a region as long as {packet:?} says");
             }
-            Body::OneSided(packet, payload, contents) => {
+            Body::Verbs(packet, payload, contents) => {
                 let whole = payload.next_multiple_of(8);
                 assert!(payload <= MOST_ONE_SIDED, "{payload} bytes: {packet:?}");
                 assert_eq!(whole, contents.bytes(), "{payload} bytes as the payload of {packet:?}");
@@ -219,9 +219,9 @@ impl Transport for ShmTransport {
         // Between storing the heads and looking at the wakers: see `waker`.
         fence(SeqCst);
         while rings != 0 {
-            let place = PlaceId::from_wire(rings.trailing_zeros() as u8).expect("one bit for each place");
+            let peer = PeerId::from_wire(rings.trailing_zeros() as u8).expect("one bit for each peer");
             rings &= rings - 1;
-            let slot = self.house.links.to(place);
+            let slot = self.house.links.to(peer);
             let Some(link) = slot.as_ref().filter(|link| link.waker.is_unattended()) else { continue };
             // The system call is made without the lock.
             let waker = Arc::clone(&link.waker);
@@ -232,7 +232,7 @@ impl Transport for ShmTransport {
         }
     }
 
-    fn receive(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize {
+    fn receive(&self, each: &mut dyn FnMut(PeerId, Body<'_>)) -> usize {
         let mut receiver = match self.receiver.try_lock() {
             Ok(receiver) => receiver,
             // A thread panicked over a message: that one was taken.

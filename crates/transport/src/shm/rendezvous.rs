@@ -1,8 +1,8 @@
-//! Where the processes of a rack find each other: a directory with a socket for each place.
+//! Where the processes of a rack find each other: a directory with a socket for each peer.
 //!
-//! Next to each socket lies a lock file, locked for as long as the place lives. The kernel gives the lock back when
+//! Next to each socket lies a lock file, locked for as long as the peer lives. The kernel gives the lock back when
 //! a process dies, however it dies, so whoever gets the lock knows that the socket beside it is a dead one's. What
-//! must always hold: the directory is ours and nobody else can enter it, and one living process at most is a place.
+//! must always hold: the directory is ours and nobody else can enter it, and one living process at most is a peer.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -15,35 +15,35 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, 
 use rustix::process::geteuid;
 
 use super::error::Error;
-use crate::PlaceId;
+use crate::PeerId;
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 64;
 
-/// What a place is called in the directory. Observers are numbered, as there may be a new one before the old one has
+/// What a peer is called in the directory. Observers are numbered, as there may be a new one before the old one has
 /// gone: by process, and within the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Name {
-    pub(super) place: PlaceId,
+    pub(super) peer: PeerId,
     /// Zeroes for all but observers.
     pub(super) observer: (u32, u32),
 }
 
 impl Name {
     /// The name of a new connection of this process to the rack.
-    pub(super) fn new(place: PlaceId) -> Self {
+    pub(super) fn new(peer: PeerId) -> Self {
         static OBSERVERS: AtomicU32 = AtomicU32::new(0);
-        let observer = match place {
-            PlaceId::OBSERVER => (std::process::id(), OBSERVERS.fetch_add(1, Relaxed)),
+        let observer = match peer {
+            PeerId::OBSERVER => (std::process::id(), OBSERVERS.fetch_add(1, Relaxed)),
             _ => (0, 0),
         };
-        Self { place, observer }
+        Self { peer, observer }
     }
 
     fn file(self, ending: &str) -> String {
-        match (self.place.as_node(), self.place) {
+        match (self.peer.as_node(), self.peer) {
             (Some(node), _) => format!("node-{}.{ending}", node.0),
-            (None, PlaceId::SWITCH) => format!("switch.{ending}"),
+            (None, PeerId::SWITCH) => format!("switch.{ending}"),
             (None, _) => format!("observer-{}-{}.{ending}", self.observer.0, self.observer.1),
         }
     }
@@ -58,7 +58,7 @@ impl Name {
     }
 }
 
-/// This place, as others find it. Dropping it takes its files away.
+/// This peer, as others find it. Dropping it takes its files away.
 #[derive(Debug)]
 pub(super) struct Rendezvous {
     pub(super) dir: PathBuf,
@@ -69,12 +69,12 @@ pub(super) struct Rendezvous {
 }
 
 impl Rendezvous {
-    /// Makes the directory if there is none, and this place in it.
+    /// Makes the directory if there is none, and this peer in it.
     pub(super) fn open(dir: &Path, name: Name) -> Result<Self, Error> {
         prepare(dir)?;
         // A socket that two processes know by different relative names would be two sockets.
         let dir = dir.canonicalize().map_err(|source| system("finding", dir, source))?;
-        if name.place == PlaceId::OBSERVER {
+        if name.peer == PeerId::OBSERVER {
             sweep_observers(&dir);
         }
         let lock = lock(&dir, name)?;
@@ -133,7 +133,7 @@ fn lock(dir: &Path, name: Name) -> Result<File, Error> {
             .map_err(|source| system("opening", &path, source))?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Error::InUse { place: name.place, lock: path }),
+            Err(TryLockError::WouldBlock) => return Err(Error::InUse { peer: name.peer, lock: path }),
             Err(TryLockError::Error(source)) => return Err(system("locking", &path, source)),
         }
         // Its former holder may have removed it between our opening and our locking: then it is not the file that

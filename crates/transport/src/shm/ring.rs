@@ -124,7 +124,7 @@ impl Producer {
             Body::Lock(packet, contents) => {
                 (LOCK, packet.head_bytes().next_multiple_of(8) + contents.bytes())
             }
-            Body::OneSided(packet, _, contents) => {
+            Body::Verbs(packet, _, contents) => {
                 (ONE_SIDED, Head::bytes_of_one_sided(packet) + contents.bytes())
             }
             Body::Control(bytes) => (CONTROL, bytes.len()),
@@ -147,7 +147,7 @@ impl Producer {
                 store_contents(&words[1 + HEADER_BYTES / 8..], contents);
             }
             Body::Lock(packet, contents) => store_message(&words[1..], &Head::of_lock(packet), contents),
-            Body::OneSided(packet, payload, contents) => {
+            Body::Verbs(packet, payload, contents) => {
                 store_message(&words[1..], &Head::of_one_sided(packet, payload), contents);
             }
             Body::Control(bytes) => store_bytes(&words[1..], bytes),
@@ -301,7 +301,7 @@ impl Consumer {
                     each(Body::Lock(packet, region))
                 })),
                 ONE_SIDED => Some(one_sided(body, bytes, |packet, payload, contents| {
-                    each(Body::OneSided(packet, payload, contents))
+                    each(Body::Verbs(packet, payload, contents))
                 })),
                 CONTROL if bytes <= crate::MOST_CONTROL => {
                     load_bytes(body, bytes, control);

@@ -1,4 +1,4 @@
-//! Asking a hostile place for memory, and hostile questions: processes of the same user that do not keep to the rules.
+//! Asking a hostile peer for memory, and hostile questions: processes of the same user that do not keep to the rules.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -28,12 +28,12 @@ fn file(bytes: u64, seals: SealFlags) -> OwnedFd {
 fn ask_one_who(test: &str, act: impl FnOnce(&OwnedFd, Question) + Send) -> (NotObtained, u64) {
     let dir = Dir::new(test);
     let me = dir.open(ME);
-    let place = Rendezvous::open(&dir.0, name(HOSTILE)).unwrap();
+    let peer = Rendezvous::open(&dir.0, name(HOSTILE)).unwrap();
     let why = std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut caller = None;
             until("a caller", || {
-                caller = accept_with(&place.listener, SocketFlags::CLOEXEC).ok();
+                caller = accept_with(&peer.listener, SocketFlags::CLOEXEC).ok();
                 caller.is_some()
             });
             let caller = caller.unwrap();
@@ -100,8 +100,8 @@ fn an_answer_to_another_question_or_without_its_memory_is_refused() {
         given(caller, Question { name: NAME + 1, ..question }, Some(&memory));
     });
     assert_eq!(got, (NotObtained::Malformed, 1));
-    let got = ask_one_who("place", |caller, question| {
-        given(caller, Question { to: PlaceId::SWITCH, ..question }, Some(&memory));
+    let got = ask_one_who("peer", |caller, question| {
+        given(caller, Question { to: PeerId::SWITCH, ..question }, Some(&memory));
     });
     assert_eq!(got, (NotObtained::Malformed, 1));
     let got = ask_one_who("gift", |caller, question| {
@@ -117,13 +117,13 @@ fn an_answer_to_another_question_or_without_its_memory_is_refused() {
 }
 
 #[test]
-fn a_place_that_hangs_up_is_unreachable() {
+fn a_peer_that_hangs_up_is_unreachable() {
     let got = ask_one_who("hangs", |_, _| {});
     assert_eq!(got, (NotObtained::Unreachable, 0));
 }
 
 #[test]
-fn a_place_that_says_nothing_is_waited_for_as_long_as_it_was_said() {
+fn a_peer_that_says_nothing_is_waited_for_as_long_as_it_was_said() {
     let dir = Dir::new("says-nothing");
     let me = dir.open(ME);
     let sharing = me.sharing().unwrap();
@@ -161,7 +161,7 @@ fn questions_for_others_and_by_nobody_are_not_answered() {
     };
     assert!(ends(&good) > 0, "the good one is answered");
     for (at, byte) in
-        [(0, b'x'), (8, HOSTILE.to_wire()), (9, ME.to_wire()), (9, PlaceId::SWITCH.to_wire()), (9, 255)]
+        [(0, b'x'), (8, HOSTILE.to_wire()), (9, ME.to_wire()), (9, PeerId::SWITCH.to_wire()), (9, 255)]
     {
         let mut bad = good;
         bad[at] = byte;

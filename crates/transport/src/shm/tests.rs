@@ -1,4 +1,4 @@
-//! A place among hostile peers: processes of the same user that do not keep to the rules.
+//! A peer among hostile peers: processes of the same user that do not keep to the rules.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -15,9 +15,9 @@ use super::waker::{ATTENDED, Waker};
 use super::*;
 use crate::{Reason, WIRE_VERSION};
 
-pub(super) const ME: PlaceId = PlaceId::node(NodeId(1));
-pub(super) const HOSTILE: PlaceId = PlaceId::node(NodeId(2));
-const FRIEND: PlaceId = PlaceId::node(NodeId(3));
+pub(super) const ME: PeerId = PeerId::node(NodeId(1));
+pub(super) const HOSTILE: PeerId = PeerId::node(NodeId(2));
+const FRIEND: PeerId = PeerId::node(NodeId(3));
 
 /// A directory of a test, which goes with it.
 pub(super) struct Dir(pub(super) PathBuf);
@@ -27,11 +27,11 @@ impl Dir {
         Self(std::env::temp_dir().join(format!("rackmem-shm-{test}-{}", std::process::id())))
     }
 
-    pub(super) fn open(&self, me: PlaceId) -> ShmTransport {
+    pub(super) fn open(&self, me: PeerId) -> ShmTransport {
         self.open_with(me, Terms::default())
     }
 
-    fn open_with(&self, me: PlaceId, terms: Terms) -> ShmTransport {
+    fn open_with(&self, me: PeerId, terms: Terms) -> ShmTransport {
         ShmTransport::open(&ShmConfig { dir: self.0.clone(), me, block: 4096, ring_bytes: None, terms })
             .unwrap()
     }
@@ -43,8 +43,8 @@ impl Drop for Dir {
     }
 }
 
-pub(super) fn name(place: PlaceId) -> Name {
-    Name { place, observer: (0, 0) }
+pub(super) fn name(peer: PeerId) -> Name {
+    Name { peer, observer: (0, 0) }
 }
 
 pub(super) fn until(what: &str, mut done: impl FnMut() -> bool) {
@@ -153,7 +153,7 @@ fn callers_who_say_nothing_do_not_keep_others_out() {
 fn who_does_not_say_hello_properly_gets_no_ring() {
     let dir = Dir::new("hello");
     let _me = dir.open(ME);
-    // Somebody who says that it is this place itself, and one who goes on talking.
+    // Somebody who says that it is this peer itself, and one who goes on talking.
     let impostor = dial(&name(ME).socket(&dir.0), name(ME), &Terms::default()).unwrap();
     until("the impostor's end", || matches!(hear_descriptors(&impostor, ME), Heard::End));
     let (talker, _) = call(&dir.0);
@@ -161,15 +161,15 @@ fn who_does_not_say_hello_properly_gets_no_ring() {
     until("the talker's end", || matches!(hear_caller(&talker), Heard::End));
 }
 
-/// Makes `HOSTILE` a place whose descriptors are these, and returns what becomes of a message to it.
-fn send_to_place_with(dir: &Dir, ring: &OwnedFd, waker: &OwnedFd) -> Cause {
+/// Makes `HOSTILE` a peer whose descriptors are these, and returns what becomes of a message to it.
+fn send_to_peer_with(dir: &Dir, ring: &OwnedFd, waker: &OwnedFd) -> Cause {
     let me = dir.open(ME);
-    let place = Rendezvous::open(&dir.0, name(HOSTILE)).unwrap();
+    let peer = Rendezvous::open(&dir.0, name(HOSTILE)).unwrap();
     let before = me.counters().counts();
     let mut calls = 0;
     until("the outcome", || {
         me.send(HOSTILE, Body::Control(b"to whom it may concern"), &mut Outgoing::new());
-        if let Ok(caller) = accept_with(&place.listener, SocketFlags::CLOEXEC) {
+        if let Ok(caller) = accept_with(&peer.listener, SocketFlags::CLOEXEC) {
             welcome(&caller, HOSTILE, ring, waker).unwrap();
             calls += 1;
         }
@@ -192,7 +192,7 @@ fn memory(bytes: u64, seals: SealFlags) -> OwnedFd {
 fn a_ring_that_its_maker_could_shrink_is_not_used() {
     let dir = Dir::new("unsealed");
     let (ring, waker) = (memory(4096 + 8192, SealFlags::GROW), memory(4096, SealFlags::SHRINK));
-    assert_eq!(send_to_place_with(&dir, &ring, &waker), Cause::Unreachable);
+    assert_eq!(send_to_peer_with(&dir, &ring, &waker), Cause::Unreachable);
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_ring_of_a_size_that_is_none_is_not_used() {
     let waker = memory(4096, SealFlags::SHRINK);
     for bytes in [0, 8, 4096, 4096 + 64, 4096 + 12_288, 1 << 40] {
         assert_eq!(
-            send_to_place_with(&dir, &memory(bytes, SealFlags::SHRINK), &waker),
+            send_to_peer_with(&dir, &memory(bytes, SealFlags::SHRINK), &waker),
             Cause::Unreachable,
             "{bytes}"
         );
@@ -214,24 +214,24 @@ fn a_descriptor_that_is_no_memory_is_not_used() {
     let file: OwnedFd = std::fs::File::open("/dev/null").unwrap().into();
     let waker = memory(4096, SealFlags::SHRINK);
     assert_eq!(
-        send_to_place_with(&dir, &file.as_fd().try_clone_to_owned().unwrap(), &waker),
+        send_to_peer_with(&dir, &file.as_fd().try_clone_to_owned().unwrap(), &waker),
         Cause::Unreachable
     );
-    assert_eq!(send_to_place_with(&dir, &memory(4096 + 8192, SealFlags::SHRINK), &file), Cause::Unreachable);
+    assert_eq!(send_to_peer_with(&dir, &memory(4096 + 8192, SealFlags::SHRINK), &file), Cause::Unreachable);
 }
 
 #[test]
 fn a_consumer_that_breaks_its_ring_is_not_sent_to_any_more() {
     let dir = Dir::new("consumer");
     let me = dir.open(ME);
-    let place = Rendezvous::open(&dir.0, name(HOSTILE)).unwrap();
+    let peer = Rendezvous::open(&dir.0, name(HOSTILE)).unwrap();
     let (ring, waker) = (memory(4096 + 4096, SealFlags::SHRINK), memory(4096, SealFlags::SHRINK));
     let view = Mapping::<std::sync::atomic::AtomicU64>::open(&ring, 1 << 30).unwrap();
     view.words()[16].store(u64::MAX - 63, Relaxed);
     let mut connections = Vec::new();
     until("the violation to be found", || {
         me.send(HOSTILE, Body::Control(&[0; 1000]), &mut Outgoing::new());
-        if let Ok(caller) = accept_with(&place.listener, SocketFlags::CLOEXEC) {
+        if let Ok(caller) = accept_with(&peer.listener, SocketFlags::CLOEXEC) {
             welcome(&caller, HOSTILE, &ring, &waker).unwrap();
             connections.push(caller);
         }
@@ -244,8 +244,8 @@ fn a_consumer_that_breaks_its_ring_is_not_sent_to_any_more() {
     });
 }
 
-/// Sends to a place until its handshake with `from` is refused, and returns why.
-fn until_refused(from: &ShmTransport, to: PlaceId) -> Reason {
+/// Sends to a peer until its handshake with `from` is refused, and returns why.
+fn until_refused(from: &ShmTransport, to: PeerId) -> Reason {
     let handshakes = from.handshakes().unwrap();
     let mut reason = None;
     until("a refusal", || {
@@ -257,7 +257,7 @@ fn until_refused(from: &ShmTransport, to: PlaceId) -> Reason {
 }
 
 #[test]
-fn places_with_different_settings_refuse_each_other_and_both_name_the_setting_with_both_values() {
+fn peers_with_different_settings_refuse_each_other_and_both_name_the_setting_with_both_values() {
     let dir = Dir::new("settings");
     let terms = |block: &str| Terms::new([("name", "lab"), ("block", block)]);
     let me = dir.open_with(ME, terms("4 KiB"));
@@ -302,13 +302,13 @@ fn a_greeting_of_another_version_is_refused_with_ours_and_said() {
     let (me, friend) = (dir.open(ME), dir.open(FRIEND));
     assert_reaches(&friend, &me);
     for theirs in [1, WIRE_VERSION + 1, 200] {
-        // Of another version the front alone is known: the place stands there.
+        // Of another version the front alone is known: the peer stands there.
         let mut hello = super::greeting::hello(name(HOSTILE), &Terms::default());
         hello[7] = b'0'.wrapping_add(theirs);
         hello.extend(b"whatever comes later");
         let answer = answer_to(&dir, &hello);
-        let (place, offer) = super::greeting::parse_refusal(&answer).unwrap();
-        assert_eq!((place, offer), (ME, super::greeting::Offer::Terms(Terms::default())));
+        let (peer, offer) = super::greeting::parse_refusal(&answer).unwrap();
+        assert_eq!((peer, offer), (ME, super::greeting::Offer::Terms(Terms::default())));
         let said = me.handshakes().unwrap().refusal(HOSTILE).unwrap().reason;
         assert_eq!(said, Reason::Version { ours: WIRE_VERSION, theirs });
     }
@@ -317,14 +317,14 @@ fn a_greeting_of_another_version_is_refused_with_ours_and_said() {
 }
 
 #[test]
-fn who_is_refused_by_a_place_of_another_version_says_so() {
+fn who_is_refused_by_a_peer_of_another_version_says_so() {
     let dir = Dir::new("newer");
     let me = dir.open(ME);
-    let place = Rendezvous::open(&dir.0, name(HOSTILE)).unwrap();
+    let peer = Rendezvous::open(&dir.0, name(HOSTILE)).unwrap();
     let handshakes = me.handshakes().unwrap();
     until("the refusal", || {
         me.send(HOSTILE, Body::Control(b"hello?"), &mut Outgoing::new());
-        if let Ok(caller) = accept_with(&place.listener, SocketFlags::CLOEXEC) {
+        if let Ok(caller) = accept_with(&peer.listener, SocketFlags::CLOEXEC) {
             let mut answer = super::greeting::refusal(HOSTILE, &Terms::default());
             answer[7] += 1;
             send(&caller, &answer, SendFlags::NOSIGNAL).unwrap();

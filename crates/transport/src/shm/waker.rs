@@ -1,4 +1,4 @@
-//! The waker of a place: one word in shared memory that tells senders whether somebody has to be woken.
+//! The waker of a peer: one word in shared memory that tells senders whether somebody has to be woken.
 //!
 //! | value | means |
 //! | --- | --- |
@@ -82,7 +82,7 @@ impl Waker {
     }
 }
 
-/// The waker of this place, as the threads of this process use it.
+/// The waker of this peer, as the threads of this process use it.
 #[derive(Debug)]
 pub(super) struct OwnWaker {
     waker: Waker,

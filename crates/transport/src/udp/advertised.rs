@@ -1,4 +1,4 @@
-//! Where others send to reach a place: an address, or a name that is looked up.
+//! Where others send to reach a peer: an address, or a name that is looked up.
 //!
 //! What must always hold: a text is an address or a name with a port, or refused; a mistyped address is never taken for a name.
 
@@ -10,12 +10,12 @@ use std::sync::Arc;
 /// No host name is longer.
 const LONGEST_HOST: usize = 253;
 
-/// Where others send to reach a place.
+/// Where others send to reach a peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Advertised {
     /// An address that stays.
     Address(SocketAddr),
-    /// A name, which is looked up, and looked up again when the place does not answer.
+    /// A name, which is looked up, and looked up again when the peer does not answer.
     Name(HostName),
 }
 

@@ -1,11 +1,11 @@
 //! Datagrams that a thread is filling: a part of [`crate::Outgoing`].
 //!
-//! Small messages for one place share a datagram, whatever was sent to other places in between. What must always
-//! hold: messages for one place leave in the order in which they were taken.
+//! Small messages for one peer share a datagram, whatever was sent to other peers in between. What must always
+//! hold: messages for one peer leave in the order in which they were taken.
 
 use super::envelope;
 use super::tag::TAG;
-use crate::place::PlaceId;
+use crate::peer::PeerId;
 
 /// Memory kept for the next burst.
 const MOST_SPARE: usize = 4 << 20;
@@ -13,7 +13,7 @@ const MOST_SPARE: usize = 4 << 20;
 /// A datagram being filled.
 #[derive(Debug)]
 pub(crate) struct Datagram {
-    pub(super) to: PlaceId,
+    pub(super) to: PeerId,
     /// Messages that end in it.
     pub(super) messages: u64,
     /// One of them cannot wait.
@@ -30,7 +30,7 @@ pub(crate) struct Burst {
     /// The first `used` are filled, the others are spare.
     datagrams: Vec<Datagram>,
     used: usize,
-    /// The datagram of each place that is being filled, by place.
+    /// The datagram of each peer that is being filled, by peer.
     open: Vec<Option<usize>>,
 }
 
@@ -45,11 +45,11 @@ impl Burst {
         self.used == 0
     }
 
-    /// Where the next record for this place goes, which takes so many bytes. No datagram becomes longer than `most`,
+    /// Where the next record for this peer goes, which takes so many bytes. No datagram becomes longer than `most`,
     /// its tag included. `urgent`: the message cannot wait.
     pub(super) fn record(
         &mut self,
-        to: PlaceId,
+        to: PeerId,
         size: usize,
         most: usize,
         ends_message: bool,
@@ -60,7 +60,7 @@ impl Burst {
             "a record of {size} in {most}"
         );
         if self.open.is_empty() {
-            self.open.resize(PlaceId::COUNT, None);
+            self.open.resize(PeerId::COUNT, None);
         }
         let room = |at: usize| self.datagrams[at].length + size + TAG <= most;
         let at = match self.open[to.index()] {
@@ -99,7 +99,7 @@ impl Burst {
         }
     }
 
-    fn begin(&mut self, to: PlaceId) -> usize {
+    fn begin(&mut self, to: PeerId) -> usize {
         let at = self.used;
         match self.datagrams.get_mut(at) {
             Some(spare) => {
@@ -125,19 +125,19 @@ impl Burst {
 #[cfg(test)]
 mod tests {
     use super::Burst;
-    use crate::place::PlaceId;
+    use crate::peer::PeerId;
     use wire::NodeId;
 
     const MOST: usize = 256;
 
     #[test]
-    fn small_messages_for_one_place_share_a_datagram_whatever_goes_elsewhere() {
+    fn small_messages_for_one_peer_share_a_datagram_whatever_goes_elsewhere() {
         let mut burst = Burst::new();
-        let places = [PlaceId::node(NodeId(0)), PlaceId::node(NodeId(1)), PlaceId::SWITCH];
+        let peers = [PeerId::node(NodeId(0)), PeerId::node(NodeId(1)), PeerId::SWITCH];
         for round in 0..2 {
             for _ in 0..2 {
-                for place in places {
-                    burst.record(place, 72, MOST, true, true).fill(1);
+                for peer in peers {
+                    burst.record(peer, 72, MOST, true, true).fill(1);
                 }
             }
             assert_eq!(burst.datagrams().len(), 3, "round {round}");
@@ -151,7 +151,7 @@ mod tests {
     fn no_datagram_is_longer_than_the_path_allows() {
         let mut burst = Burst::new();
         for size in (8..=MOST - 48).step_by(8) {
-            burst.record(PlaceId::SWITCH, size, MOST, true, true).fill(1);
+            burst.record(PeerId::SWITCH, size, MOST, true, true).fill(1);
         }
         assert!(burst.datagrams().iter().all(|datagram| datagram.length + super::TAG <= MOST));
         assert_eq!(burst.datagrams().iter().map(|datagram| datagram.messages).sum::<u64>(), 26);
@@ -161,7 +161,7 @@ mod tests {
     fn a_full_datagram_is_not_filled_again_when_a_smaller_message_would_fit() {
         let mut burst = Burst::new();
         for size in [200, 104, 8] {
-            burst.record(PlaceId::SWITCH, size, MOST, true, true).fill(1);
+            burst.record(PeerId::SWITCH, size, MOST, true, true).fill(1);
         }
         let lengths: Vec<usize> = burst.datagrams().iter().map(|datagram| datagram.length).collect();
         assert_eq!(lengths, [232, 32 + 104 + 8]);

@@ -1,8 +1,8 @@
-//! Messages that nobody waits for ([`crate::Body::can_wait`]): kept until something else goes to the same place, and then in
+//! Messages that nobody waits for ([`crate::Body::can_wait`]): kept until something else goes to the same peer, and then in
 //! the same datagram.
 //!
 //! A datagram costs its sender, the system and its receiver some microseconds, however short it is: to tell that a block is unlocked
-//! would cost as much as to ask for it. What must always hold: messages for one place leave in the order in which they
+//! would cost as much as to ask for it. What must always hold: messages for one peer leave in the order in which they
 //! were taken. What is kept leaves at most [`LONGEST`] later, or as soon as somebody looks again; and while anything is kept
 //! somebody does: a thread that attends, or the waiting one between its naps. Where nothing is likely to follow soon,
 //! nothing is kept.
@@ -12,7 +12,7 @@ use wire::Nanos;
 use super::burst::Datagram;
 use super::envelope::HEAD;
 use super::tag::TAG;
-use crate::place::PlaceId;
+use crate::peer::PeerId;
 
 /// How long something is kept at most: about as long as the waiting thread naps.
 pub(super) const LONGEST: Nanos = Nanos::from_micros(200);
@@ -20,10 +20,10 @@ pub(super) const LONGEST: Nanos = Nanos::from_micros(200);
 const SOON: Nanos = Nanos::from_micros(100);
 /// What is taken for its time if it did not come.
 const NEVER: Nanos = Nanos(2 * LONGEST.0);
-/// Messages kept for one place.
+/// Messages kept for one peer.
 const MOST: u64 = 8;
 
-/// What is kept for one place, and what is known about when something follows.
+/// What is kept for one peer, and what is known about when something follows.
 #[derive(Debug)]
 pub(super) struct Coalescing {
     /// Without records if nothing is.
@@ -37,7 +37,7 @@ pub(super) struct Coalescing {
 }
 
 impl Coalescing {
-    pub(super) const fn new(to: PlaceId) -> Self {
+    pub(super) const fn new(to: PeerId) -> Self {
         let kept = Datagram { to, messages: 0, urgent: false, length: HEAD, bytes: Vec::new() };
         Self { kept, since: None, kept_since: Nanos::ZERO, gap: NEVER }
     }
@@ -57,7 +57,7 @@ impl Coalescing {
         self.is_kept().then(|| self.kept_since + LONGEST)
     }
 
-    /// A message for the place is here.
+    /// A message for the peer is here.
     pub(super) fn followed(&mut self, now: Nanos) {
         if let Some(since) = self.since.take() {
             self.learn(now.saturating_sub(since));

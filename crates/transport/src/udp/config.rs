@@ -7,18 +7,18 @@ use std::net::{IpAddr, SocketAddr};
 use super::advertised::{Advertised, Lookup};
 use super::key::Key;
 use super::whereabouts::Reach;
-use crate::place::PlaceId;
+use crate::peer::PeerId;
 use crate::terms::Terms;
 
 /// What a UDP transport has to know.
 #[derive(Clone, Debug)]
 pub struct UdpConfig {
     /// Whose connection it is.
-    pub me: PlaceId,
+    pub me: PeerId,
     /// Where it receives. Port 0 takes any.
     pub listen: SocketAddr,
-    /// Where the other places receive. Observers are not among them: they are answered where they ask from.
-    pub peers: Vec<(PlaceId, Advertised)>,
+    /// Where the other peers receive. Observers are not among them: they are answered where they ask from.
+    pub peers: Vec<(PeerId, Advertised)>,
     /// Names.
     pub naming: Naming,
     /// The rack's key. Without one, only loopback addresses are bound, and nothing is authenticated.
@@ -27,17 +27,17 @@ pub struct UdpConfig {
     pub mtu: usize,
     /// Bytes of a block: no packet brings more.
     pub block: u64,
-    /// What [can wait](crate::Body::can_wait) travels in the datagram of the next message to its place, where one is likely to
+    /// What [can wait](crate::Body::can_wait) travels in the datagram of the next message to its peer, where one is likely to
     /// follow soon. Fewer datagrams; who needs what is kept may get it a fraction of a millisecond later.
     pub coalescing: bool,
     /// The settings that peers must have, too.
     pub terms: Terms,
 }
 
-/// What has to do with names, and with places that are not where the rack file says.
+/// What has to do with names, and with peers that are not where the rack file says.
 #[derive(Clone, Default, Debug)]
 pub struct Naming {
-    /// Where this place is reached, if the others have not been told so from the start.
+    /// Where this peer is reached, if the others have not been told so from the start.
     pub advertise: Option<Advertised>,
     /// Who looks names up.
     pub lookup: Lookup,
@@ -74,13 +74,13 @@ impl UdpConfig {
         {
             return Err(Error::Block { block: self.block });
         }
-        for (at, (place, advertised)) in self.peers.iter().enumerate() {
-            let place = *place;
-            if place == self.me || self.peers[..at].iter().any(|&(other, _)| other == place) {
-                return Err(Error::Twice { place });
+        for (at, (peer, advertised)) in self.peers.iter().enumerate() {
+            let peer = *peer;
+            if peer == self.me || self.peers[..at].iter().any(|&(other, _)| other == peer) {
+                return Err(Error::Twice { peer });
             }
             if let Some(address) = advertised.address().filter(|it| self.reach().to(*it).is_none()) {
-                return Err(Error::Family { place, address, listen: self.listen });
+                return Err(Error::Family { peer, address, listen: self.listen });
             }
         }
         Ok(())
@@ -113,15 +113,15 @@ pub enum Error {
         /// Asked for.
         block: u64,
     },
-    /// A place has two addresses, or is this place itself.
+    /// A peer has two addresses, or is this peer itself.
     Twice {
         /// Which.
-        place: PlaceId,
+        peer: PeerId,
     },
     /// IPv4 and IPv6 do not reach each other.
     Family {
         /// Whose address it is.
-        place: PlaceId,
+        peer: PeerId,
         /// The address.
         address: SocketAddr,
         /// The own one.
@@ -148,9 +148,9 @@ impl fmt::Display for Error {
                 write!(f, "an MTU of {mtu} is not from {} to {}", UdpConfig::LEAST_MTU, UdpConfig::MOST_MTU)
             }
             Self::Block { block } => write!(f, "a block of {block} bytes is not a multiple of 8 up to 1 MiB"),
-            Self::Twice { place } => write!(f, "{place} has more than one address"),
-            Self::Family { place, address, listen } => {
-                write!(f, "{place} at {address} cannot be reached from {listen}: one is IPv4, the other IPv6")
+            Self::Twice { peer } => write!(f, "{peer} has more than one address"),
+            Self::Family { peer, address, listen } => {
+                write!(f, "{peer} at {address} cannot be reached from {listen}: one is IPv4, the other IPv6")
             }
             Self::Bind { listen, error } => write!(f, "cannot listen on {listen}: {error}"),
             Self::Random(error) => write!(f, "no random numbers: {error}"),

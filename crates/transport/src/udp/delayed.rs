@@ -10,18 +10,18 @@ use super::session::{Peer, Session};
 use super::transport::UdpTransport;
 use crate::Cause;
 
-/// What is kept for all places together.
+/// What is kept for all peers together.
 #[derive(Debug, Default)]
 pub(super) struct Delayed {
-    /// Places that something is kept for.
-    places: AtomicUsize,
+    /// Peers that something is kept for.
+    peers: AtomicUsize,
     /// When the first of it is due, or earlier.
     due: AtomicU64,
 }
 
 impl UdpTransport {
     /// True if it keeps the messages of a datagram: nobody waits for them, and others are likely to follow soon. Otherwise what is
-    /// kept for their place goes with them.
+    /// kept for their peer goes with them.
     pub(super) fn keeps(&self, peer: &Peer, session: &Session, datagram: &mut Datagram) -> bool {
         if datagram.urgent && !peer.is_expecting.load(SeqCst) {
             return false;
@@ -35,7 +35,7 @@ impl UdpTransport {
             // Whoever attends looks again, or leaves, and sees to it then.
             if self.waiting.has_attention() && coalescing.keep(datagram, self.most, now) {
                 peer.is_expecting.store(true, SeqCst);
-                if !was_kept && self.delayed.places.fetch_add(1, SeqCst) == 0 {
+                if !was_kept && self.delayed.peers.fetch_add(1, SeqCst) == 0 {
                     self.delayed.due.store((now + LONGEST).0, SeqCst);
                 }
                 return true;
@@ -46,7 +46,7 @@ impl UdpTransport {
             if !coalescing.join(datagram, self.most) {
                 in_front = Some(coalescing.take());
             }
-            self.delayed.places.fetch_sub(1, SeqCst);
+            self.delayed.peers.fetch_sub(1, SeqCst);
         }
         peer.is_expecting.store(coalescing.is_waiting(), SeqCst);
         drop(coalescing);
@@ -58,7 +58,7 @@ impl UdpTransport {
 
     /// Lets go what has been kept for long enough. Returns in what time somebody has to look again; none if nothing is kept.
     pub(super) fn part_with_what_is_due(&self) -> Option<Nanos> {
-        if self.delayed.places.load(SeqCst) == 0 {
+        if self.delayed.peers.load(SeqCst) == 0 {
             return None;
         }
         let now = self.now();
@@ -73,7 +73,7 @@ impl UdpTransport {
 
     /// Lets everything go.
     pub(super) fn part(&self) {
-        if self.delayed.places.load(SeqCst) > 0 {
+        if self.delayed.peers.load(SeqCst) > 0 {
             self.part_with_what_is_due_at(Nanos::MAX);
         }
     }
@@ -96,7 +96,7 @@ impl UdpTransport {
             }
             let kept = coalescing.take();
             peer.is_expecting.store(coalescing.is_waiting(), SeqCst);
-            self.delayed.places.fetch_sub(1, SeqCst);
+            self.delayed.peers.fetch_sub(1, SeqCst);
             drop(coalescing);
             match peer.session() {
                 Some(session) => self.send_kept(peer, &session, kept),

@@ -5,10 +5,10 @@
 //! | 0..2 | magic | `RU` |
 //! | 2 | version | [`WIRE_VERSION`] |
 //! | 3 | kind | 1 data ([`super::record`]), 2 greeting ([`super::hello`]) |
-//! | 4, 5 | from, to | [`PlaceId`] |
+//! | 4, 5 | from, to | [`PeerId`] |
 //! | 6 | guard | 0 none, 1 a tag of 16 bytes at the end ([`super::tag`]) |
 //! | 7 | reserved | 0 |
-//! | 8..16 | counter | data: of this datagram; greeting: the last one used for this place |
+//! | 8..16 | counter | data: of this datagram; greeting: the last one used for this peer |
 //! | 16..24 | sender's session | its first half; greeting: 0 |
 //! | 24..32 | receiver's session | its first half, as the sender knows it; greeting: 0 |
 //!
@@ -17,7 +17,7 @@
 //! greeting are the same in all versions, so that processes of different versions can say so to each other.
 
 use super::tag::TAG;
-use crate::place::PlaceId;
+use crate::peer::PeerId;
 use crate::terms::WIRE_VERSION;
 
 /// Bytes of the head.
@@ -39,8 +39,8 @@ pub(super) struct Envelope {
     /// Of what follows: this one, but for greetings.
     pub(super) version: u8,
     pub(super) kind: EnvelopeKind,
-    pub(super) from: PlaceId,
-    pub(super) to: PlaceId,
+    pub(super) from: PeerId,
+    pub(super) to: PeerId,
     /// There is a tag.
     pub(super) guarded: bool,
     pub(super) counter: u64,
@@ -101,8 +101,8 @@ impl Envelope {
         let head = Self {
             version,
             kind,
-            from: PlaceId::from_wire(head[4])?,
-            to: PlaceId::from_wire(head[5])?,
+            from: PeerId::from_wire(head[4])?,
+            to: PeerId::from_wire(head[5])?,
             guarded,
             counter: word(8),
             from_session: word(16),
@@ -121,14 +121,14 @@ impl Envelope {
 #[cfg(test)]
 mod tests {
     use super::{Envelope, EnvelopeKind, HEAD, WIRE_VERSION};
-    use crate::place::PlaceId;
+    use crate::peer::PeerId;
 
     fn head(guarded: bool) -> Envelope {
         Envelope {
             version: WIRE_VERSION,
             kind: EnvelopeKind::Data,
-            from: PlaceId::SWITCH,
-            to: PlaceId::node(wire::NodeId(3)),
+            from: PeerId::SWITCH,
+            to: PeerId::node(wire::NodeId(3)),
             guarded,
             counter: 0x0102_0304_0506_0708,
             from_session: u64::MAX - 1,

@@ -93,7 +93,7 @@ pub fn records(bytes: &[u8]) -> bool {
     delivered
 }
 
-/// Segments, one record after the other: what becomes complete consists of the bytes that came last for each place.
+/// Segments, one record after the other: what becomes complete consists of the bytes that came last for each peer.
 pub fn segments(bytes: &[u8]) -> bool {
     const LONGEST: usize = 1 << 16;
     let mut reassembly = Reassembly::new(LONGEST);
@@ -109,10 +109,8 @@ pub fn segments(bytes: &[u8]) -> bool {
         let Some(message) = reassembly.on_segment(&segment, now, &mut lost) else { continue };
         let (kind, content) = message.content();
         assert!(
-            matches!(
-                kind,
-                RecordKind::Packet | RecordKind::Lock | RecordKind::OneSided | RecordKind::Control
-            ) && content.len() == segment.total as usize
+            matches!(kind, RecordKind::Packet | RecordKind::Lock | RecordKind::Verbs | RecordKind::Control)
+                && content.len() == segment.total as usize
         );
         let mut covered = vec![false; content.len()];
         for &(_, offset, piece) in came.iter().rev().filter(|(number, ..)| *number == segment.number) {

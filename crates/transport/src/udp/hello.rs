@@ -1,9 +1,9 @@
-//! Greetings: how two places learn each other's sessions, and whether they agree on what a rack must agree on.
+//! Greetings: how two peers learn each other's sessions, and whether they agree on what a rack must agree on.
 //!
 //! | bytes of the body | field |
 //! | --- | --- |
 //! | 0..16 | the sender's session |
-//! | 16..32 | the sender's challenge to this place |
+//! | 16..32 | the sender's challenge to this peer |
 //! | 32..48 | echo: the challenge of the greeting that this one answers, or 0 |
 //! | 48..64 | the receiver's session as the sender knows it, or 0 |
 //! | 64..66 | bytes of the settings |
@@ -24,7 +24,7 @@
 use super::config::UdpConfig;
 use super::envelope::{Envelope, EnvelopeKind, HEAD};
 use super::tag::{HelloKey, TAG};
-use crate::place::PlaceId;
+use crate::peer::PeerId;
 use crate::terms::{MOST_TERMS, Terms, WIRE_VERSION};
 
 /// Bytes of the body that all versions have.
@@ -59,13 +59,7 @@ pub(super) enum Offer {
 
 impl Hello {
     /// The whole datagram.
-    pub(super) fn encode(
-        &self,
-        from: PlaceId,
-        to: PlaceId,
-        terms: &Terms,
-        key: Option<&HelloKey>,
-    ) -> Vec<u8> {
+    pub(super) fn encode(&self, from: PeerId, to: PeerId, terms: &Terms, key: Option<&HelloKey>) -> Vec<u8> {
         let mut bytes = vec![0; HEAD + TERMS];
         let (head, body) = bytes.split_first_chunk_mut().expect("room for the head");
         Envelope {
@@ -129,11 +123,11 @@ impl Hello {
 #[cfg(test)]
 mod tests {
     use super::{FRONT, HEAD, Hello, Offer, TERMS, Terms, WIRE_VERSION};
-    use crate::place::PlaceId;
+    use crate::peer::PeerId;
     use crate::udp::envelope::Envelope;
 
     fn written(hello: Hello, terms: &Terms) -> Vec<u8> {
-        hello.encode(PlaceId::SWITCH, PlaceId::OBSERVER, terms, None)
+        hello.encode(PeerId::SWITCH, PeerId::OBSERVER, terms, None)
     }
 
     fn read(bytes: &[u8]) -> Option<(Hello, Offer)> {

@@ -1,4 +1,4 @@
-//! The rack's key: 32 bytes that every place of a rack has, in a file of 64 hexadecimal digits that only its owner
+//! The rack's key: 32 bytes that every peer of a rack has, in a file of 64 hexadecimal digits that only its owner
 //! can read.
 //!
 //! What must always hold: the bytes never appear in a message, in an error, or in `Debug` output. All other keys are

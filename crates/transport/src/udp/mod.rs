@@ -7,13 +7,13 @@
 //! | `receive` | the way in |
 //! | `waiting` | sleeping until something comes |
 //! | `burst` | the datagrams that a thread is filling |
-//! | `coalescing`, `delayed` | messages that nobody waits for, until others go to the same place |
+//! | `coalescing`, `delayed` | messages that nobody waits for, until others go to the same peer |
 //! | `envelope` | the head of a datagram |
 //! | `record` | messages, and pieces of them, in a datagram |
 //! | `reassembly` | messages out of their pieces |
 //! | `hello` | greetings: how sessions become known |
 //! | `session` | a peer, its session, and the session's keys |
-//! | `advertised` | addresses and names at which places are reached |
+//! | `advertised` | addresses and names at which peers are reached |
 //! | `whereabouts` | where a peer is: lookups, and what it says itself |
 //! | `window` | which counters have been seen |
 //! | `key`, `tag` | the rack's key, and the tags made with it |
@@ -23,11 +23,11 @@
 //! | `fuzz` | what fuzzers do with the parsers |
 //!
 //! A datagram is `head (32 bytes) | records | tag (16 bytes)`, all at multiples of 8. What must always hold, with a
-//! key: a message that is handed over was sent by the place that it names, in its present session, to this place in
+//! key: a message that is handed over was sent by the peer that it names, in its present session, to this peer in
 //! its present session, and is handed over once. Nothing is encrypted: the key keeps unknown peers from taking part, not
 //! from watching.
 //!
-//! A place that restarts draws another session. Its peers learn of it from a greeting that answers theirs, and then
+//! A peer that restarts draws another session. Its peers learn of it from a greeting that answers theirs, and then
 //! refuse whatever its former incarnation had sent. Until both know each other, messages are dropped
 //! ([`crate::Cause::Unreachable`]) and greetings go out; who sends has to repeat what matters, as with every loss.
 //!

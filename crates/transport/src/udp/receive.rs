@@ -22,7 +22,7 @@ use super::record::{self, Record, Records};
 use super::session::{Greeting, Peer, Session, name};
 use super::transport::UdpTransport;
 use super::window::Window;
-use crate::{Body, Cause, PlaceId, Reason, WIRE_VERSION};
+use crate::{Body, Cause, PeerId, Reason, WIRE_VERSION};
 
 /// What the thread that receives needs.
 pub(super) struct Inbox {
@@ -51,7 +51,7 @@ impl Inbox {
         Self {
             buffers: <[[u64; mmsg::BUFFER]]>::new_box_zeroed_with_elems(mmsg::MOST).expect("2 MiB of memory"),
             arrivals: vec![Arrival::none(); mmsg::MOST],
-            senders: (0..PlaceId::COUNT).map(|_| sender()).collect(),
+            senders: (0..PeerId::COUNT).map(|_| sender()).collect(),
             partial: false,
             ask: 1,
         }
@@ -66,7 +66,7 @@ impl fmt::Debug for Inbox {
 
 impl UdpTransport {
     /// See [`crate::Transport::receive`].
-    pub(super) fn receive_burst(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize {
+    pub(super) fn receive_burst(&self, each: &mut dyn FnMut(PeerId, Body<'_>)) -> usize {
         self.part_with_what_is_due();
         let mut inbox = match self.inbox.try_lock() {
             Ok(inbox) => inbox,
@@ -115,7 +115,7 @@ impl UdpTransport {
         arrival: &Arrival,
         senders: &mut [Sender],
         partial: &mut bool,
-        each: &mut dyn FnMut(PlaceId, Body<'_>),
+        each: &mut dyn FnMut(PeerId, Body<'_>),
     ) -> Result<(), Cause> {
         let opened = Envelope::open(bytes).ok_or(Cause::Malformed)?;
         let head = &opened.head;
@@ -151,11 +151,11 @@ impl UdpTransport {
 
     fn on_data(
         &self,
-        from: PlaceId,
+        from: PeerId,
         body: &[u8],
         sender: &mut Sender,
         partial: &mut bool,
-        each: &mut dyn FnMut(PlaceId, Body<'_>),
+        each: &mut dyn FnMut(PeerId, Body<'_>),
     ) -> Result<(), Cause> {
         let mut deliver =
             |kind, content: &[u8]| record::deliver(kind, content, self.block, &mut |body| each(from, body));
@@ -278,18 +278,18 @@ impl UdpTransport {
     fn refuse(&self, peer: &Peer, arrival: &Arrival, reason: Reason) {
         let address =
             arrival.from().or(peer.address()).map_or_else(String::new, |address| address.to_string());
-        self.handshakes.refuse(peer.place, address, reason);
+        self.handshakes.refuse(peer.id, address, reason);
     }
 
     /// The peer's former session has ended.
     fn adopt(&self, hello: &Hello, peer: &Peer, sender: &mut Sender, address: SocketAddr) {
-        let (me, them) = ((self.me, self.session), (peer.place, hello.session));
+        let (me, them) = ((self.me, self.session), (peer.id, hello.session));
         let session = Arc::new(Session::new(self.key.as_ref(), me, them, address));
         sender.window = Window::after(hello.counter);
         self.lost(sender.reassembly.clear());
         sender.session = Some(Arc::clone(&session));
         peer.begin(session);
-        self.handshakes.accept(peer.place);
+        self.handshakes.accept(peer.id);
     }
 
     fn expire(&self, senders: &mut [Sender], partial: &mut bool) {

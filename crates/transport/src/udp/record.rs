@@ -47,10 +47,10 @@ pub(super) enum RecordKind {
     /// A piece of one.
     LockSegment = 7,
     /// A packet between NICs, and its payload.
-    OneSided = 8,
+    Verbs = 8,
     /// A piece of one.
-    OneSidedSegment = 9,
-    /// Where a place is ([`super::whereabouts`]): for the transport alone.
+    VerbsSegment = 9,
+    /// Where a peer is ([`super::whereabouts`]): for the transport alone.
     Whereabouts = 10,
 }
 
@@ -61,7 +61,7 @@ impl RecordKind {
             Self::Control | Self::ControlSegment => Self::ControlSegment,
             Self::Packet | Self::Zeroes | Self::PacketSegment => Self::PacketSegment,
             Self::Lock | Self::LockSegment => Self::LockSegment,
-            Self::OneSided | Self::OneSidedSegment => Self::OneSidedSegment,
+            Self::Verbs | Self::VerbsSegment => Self::VerbsSegment,
             // It is never cut.
             Self::Whereabouts => self,
         }
@@ -71,7 +71,7 @@ impl RecordKind {
 /// A record, or the part of a message that is in one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Record<'a> {
-    /// A whole message: [`RecordKind::Packet`], [`RecordKind::Zeroes`], [`RecordKind::Lock`], [`RecordKind::OneSided`],
+    /// A whole message: [`RecordKind::Packet`], [`RecordKind::Zeroes`], [`RecordKind::Lock`], [`RecordKind::Verbs`],
     /// [`RecordKind::Control`] or [`RecordKind::Whereabouts`].
     Whole(RecordKind, &'a [u8]),
     /// A piece of one.
@@ -81,7 +81,7 @@ pub(super) enum Record<'a> {
 /// A piece of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Segment<'a> {
-    /// What the whole is: [`RecordKind::Packet`], [`RecordKind::Lock`], [`RecordKind::OneSided`] or [`RecordKind::Control`].
+    /// What the whole is: [`RecordKind::Packet`], [`RecordKind::Lock`], [`RecordKind::Verbs`] or [`RecordKind::Control`].
     pub(super) of: RecordKind,
     pub(super) number: u64,
     pub(super) offset: u32,
@@ -152,8 +152,8 @@ fn split<'a>(bytes: &mut &'a [u8]) -> Option<Record<'a>> {
         5 => Record::Segment(segment(RecordKind::Control, content)?),
         6 => Record::Whole(RecordKind::Lock, content),
         7 => Record::Segment(segment(RecordKind::Lock, content)?),
-        8 => Record::Whole(RecordKind::OneSided, content),
-        9 => Record::Segment(segment(RecordKind::OneSided, content)?),
+        8 => Record::Whole(RecordKind::Verbs, content),
+        9 => Record::Segment(segment(RecordKind::Verbs, content)?),
         10 => Record::Whole(RecordKind::Whereabouts, content),
         _ => return None,
     };
@@ -209,16 +209,16 @@ pub(super) fn deliver(kind: RecordKind, content: &[u8], block: u64, each: &mut d
             let Ok(words) = <[u64]>::ref_from_bytes(&content[head..]) else { return false };
             each(Body::Lock(&packet, Contents::own(words)));
         }
-        RecordKind::OneSided => {
+        RecordKind::Verbs => {
             let head = &content[..content.len().min(MOST_HEAD)];
             let Some(read) = parse_one_sided(head, content.len()) else { return false };
             let Ok(words) = <[u64]>::ref_from_bytes(&content[read.head..]) else { return false };
-            each(Body::OneSided(&read.packet, read.payload, Contents::own(words)));
+            each(Body::Verbs(&read.packet, read.payload, Contents::own(words)));
         }
         RecordKind::PacketSegment
         | RecordKind::ControlSegment
         | RecordKind::LockSegment
-        | RecordKind::OneSidedSegment
+        | RecordKind::VerbsSegment
         | RecordKind::Whereabouts => return false,
     }
     true

@@ -1,4 +1,4 @@
-//! A peer, and the session that this place has with it.
+//! A peer, and the session that this peer has with it.
 //!
 //! What must always hold: a counter is used once for a peer, through all of its sessions; so no pad is used twice
 //! ([`super::tag`]), even if a session comes back. The keys are those of one direction between two sessions: what was
@@ -16,7 +16,7 @@ use super::envelope::{Envelope, EnvelopeKind, HEAD};
 use super::key::Key;
 use super::tag::{DATA_KEY, DataKey, TAG};
 use super::whereabouts::Whereabouts;
-use crate::place::PlaceId;
+use crate::peer::PeerId;
 use crate::terms::WIRE_VERSION;
 
 /// How often a peer is asked for its session.
@@ -35,7 +35,7 @@ pub(super) const fn name(session: u128) -> u64 {
     session as u64
 }
 
-/// What two incarnations of two places share.
+/// What two incarnations of two peers share.
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) mine: u128,
@@ -56,14 +56,14 @@ struct Keys {
 impl Session {
     pub(super) fn new(
         key: Option<&Key>,
-        me: (PlaceId, u128),
-        peer: (PlaceId, u128),
+        me: (PeerId, u128),
+        peer: (PeerId, u128),
         address: SocketAddr,
     ) -> Self {
-        let direction = |key: &Key, from: (PlaceId, u128), to: (PlaceId, u128)| {
+        let direction = |key: &Key, from: (PeerId, u128), to: (PeerId, u128)| {
             let mut bytes = [0; DATA_KEY];
-            let places = [from.0.to_wire(), to.0.to_wire()];
-            let context: [&[u8]; 3] = [&places, &from.1.to_le_bytes(), &to.1.to_le_bytes()];
+            let peers = [from.0.to_wire(), to.0.to_wire()];
+            let context: [&[u8]; 3] = [&peers, &from.1.to_le_bytes(), &to.1.to_le_bytes()];
             key.derive(b"rackmem udp data", &context, &mut bytes);
             DataKey::new(&bytes)
         };
@@ -73,7 +73,7 @@ impl Session {
     }
 
     /// Writes head and tag of a datagram. Returns its bytes.
-    pub(super) fn seal<'a>(&self, me: PlaceId, counter: u64, datagram: &'a mut Datagram) -> &'a [u8] {
+    pub(super) fn seal<'a>(&self, me: PeerId, counter: u64, datagram: &'a mut Datagram) -> &'a [u8] {
         let head = Envelope {
             version: WIRE_VERSION,
             kind: EnvelopeKind::Data,
@@ -119,10 +119,10 @@ impl Session {
     }
 }
 
-/// Another place.
+/// Another process of the rack.
 #[derive(Debug)]
 pub(super) struct Peer {
-    pub(super) place: PlaceId,
+    pub(super) id: PeerId,
     /// Where it is; observers are where they ask from.
     pub(super) whereabouts: Whereabouts,
     /// The last counter used for it.
@@ -151,9 +151,9 @@ pub(super) struct Greeting {
 }
 
 impl Peer {
-    pub(super) fn new(place: PlaceId, whereabouts: Whereabouts, challenge: u128) -> Self {
+    pub(super) fn new(id: PeerId, whereabouts: Whereabouts, challenge: u128) -> Self {
         Self {
-            place,
+            id,
             whereabouts,
             counter: AtomicU64::new(0),
             session: RwLock::new(None),
@@ -164,7 +164,7 @@ impl Peer {
                 answers: (ANSWERS, Nanos::ZERO),
                 next_refusal: Nanos::ZERO,
             }),
-            coalescing: Mutex::new(Coalescing::new(place)),
+            coalescing: Mutex::new(Coalescing::new(id)),
             is_expecting: AtomicBool::new(false),
         }
     }
@@ -254,20 +254,20 @@ impl Greeting {
 #[cfg(test)]
 mod tests {
     use super::{ANSWERS, Peer, Session, Whereabouts};
-    use crate::place::PlaceId;
+    use crate::peer::PeerId;
     use crate::udp::key::Key;
     use wire::{Nanos, NodeId};
 
     #[test]
     fn a_peer_is_asked_at_most_every_5_ms() {
-        let peer = Peer::new(PlaceId::SWITCH, Whereabouts::default(), 1);
+        let peer = Peer::new(PeerId::SWITCH, Whereabouts::default(), 1);
         let asked = (0..100).filter(|&ms| peer.greeting().may_ask(Nanos::from_millis(ms))).count();
         assert_eq!(asked, 20);
     }
 
     #[test]
     fn a_flood_of_greetings_is_answered_once_a_millisecond_and_a_few_at_once() {
-        let peer = Peer::new(PlaceId::SWITCH, Whereabouts::default(), 1);
+        let peer = Peer::new(PeerId::SWITCH, Whereabouts::default(), 1);
         let answered =
             (0..100_000).filter(|&us| peer.greeting().may_answer(Nanos::from_micros(us))).count() as u64;
         assert!((99..=100 + ANSWERS).contains(&answered), "{answered} in 100 ms");
@@ -277,7 +277,7 @@ mod tests {
     fn what_one_side_seals_the_other_side_and_nobody_else_verifies() {
         let key = Key::from_bytes([7; 32]);
         let address = "127.0.0.1:1".parse().expect("an address");
-        let (a, b) = (PlaceId::node(NodeId(0)), PlaceId::node(NodeId(1)));
+        let (a, b) = (PeerId::node(NodeId(0)), PeerId::node(NodeId(1)));
         let session = |me, peer| Session::new(Some(&key), me, peer, address);
         let sender = session((a, 10), (b, 20));
         let tag = sender.keys.as_ref().expect("a key").sending.tag(5, b"covered");
@@ -286,7 +286,7 @@ mod tests {
             ("the sender itself", sender),
             ("a former incarnation of the receiver", session((b, 19), (a, 10))),
             ("who takes it for another incarnation of the sender", session((b, 20), (a, 11))),
-            ("another place", session((PlaceId::SWITCH, 20), (a, 10))),
+            ("another peer_id", session((PeerId::SWITCH, 20), (a, 10))),
             ("another rack", Session::new(Some(&Key::from_bytes([8; 32])), (b, 20), (a, 10), address)),
             ("a rack without a key", Session::new(None, (b, 20), (a, 10), address)),
         ] {

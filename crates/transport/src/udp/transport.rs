@@ -28,26 +28,26 @@ use super::whereabouts::{Finder, Reach, Whereabouts};
 use super::{mmsg, random};
 use crate::head::{Head, MOST_ONE_SIDED_HEAD};
 use crate::{
-    Body, Cause, Contents, Counters, Handshakes, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PlaceId, Transport,
+    Body, Cause, Contents, Counters, Handshakes, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PeerId, Transport,
 };
 
 /// The socket buffers asked for: some 1,000 datagrams while this process waits for a processor.
 const SOCKET_BUFFER: usize = 4 << 20;
 
-/// A place's connection to all others through one UDP socket.
+/// A peer's connection to all others through one UDP socket.
 #[derive(Debug)]
 pub struct UdpTransport {
-    pub(super) me: PlaceId,
+    pub(super) me: PeerId,
     /// This incarnation.
     pub(super) session: u128,
     pub(super) key: Option<Key>,
     pub(super) hello_key: Option<HelloKey>,
     pub(super) socket: UdpSocket,
-    /// By place.
+    /// By peer.
     pub(super) peers: Arc<[Option<Peer>]>,
     pub(super) reach: Reach,
     pub(super) finder: Finder,
-    /// Where this place is reached, if the others have to be told.
+    /// Where this peer is reached, if the others have to be told.
     pub(super) advertise: Option<Advertised>,
     pub(super) block: u64,
     /// The longest datagram.
@@ -75,20 +75,21 @@ impl UdpTransport {
         config.check()?;
         let listen = config.listen;
         let socket = open(listen).map_err(|error| Error::Bind { listen, error })?;
-        let mut peers: Vec<Option<Peer>> = (0..PlaceId::COUNT).map(|_| None).collect();
-        let observer = (config.me != PlaceId::OBSERVER).then_some((PlaceId::OBSERVER, None));
-        let configured = config.peers.iter().map(|(place, advertised)| (*place, Some(advertised.clone())));
+        let mut peers: Vec<Option<Peer>> = (0..PeerId::COUNT).map(|_| None).collect();
+        let observer = (config.me != PeerId::OBSERVER).then_some((PeerId::OBSERVER, None));
+        let configured =
+            config.peers.iter().map(|(peer_id, advertised)| (*peer_id, Some(advertised.clone())));
         let reach = config.reach();
-        for (place, advertised) in observer.into_iter().chain(configured) {
-            let advertised = advertised.filter(|_| place != PlaceId::OBSERVER);
+        for (peer_id, advertised) in observer.into_iter().chain(configured) {
+            let advertised = advertised.filter(|_| peer_id != PeerId::OBSERVER);
             let challenge = random::nonce().map_err(Error::Random)?;
             let whereabouts = Whereabouts::new(advertised, reach);
-            peers[place.index()] = Some(Peer::new(place, whereabouts, challenge));
+            peers[peer_id.index()] = Some(Peer::new(peer_id, whereabouts, challenge));
         }
         let named = config.peers.iter().any(|(_, advertised)| advertised.address().is_none());
         let Naming { advertise, lookup } = config.naming.clone();
-        let told = |of: PlaceId| config.peers.iter().find(|(place, _)| *place == of);
-        let address = |place: PlaceId| told(place).map(|(_, advertised)| advertised.to_string());
+        let told = |of: PeerId| config.peers.iter().find(|(peer_id, _)| *peer_id == of);
+        let address = |peer_id: PeerId| told(peer_id).map(|(_, advertised)| advertised.to_string());
         let handshakes = Arc::new(Handshakes::new(config.terms.clone(), address));
         let transport = Self {
             me: config.me,
@@ -113,8 +114,8 @@ impl UdpTransport {
             started: Instant::now(),
         };
         for peer in transport.peers.iter().flatten() {
-            if peer.place != PlaceId::OBSERVER {
-                transport.handshakes.greet(peer.place);
+            if peer.id != PeerId::OBSERVER {
+                transport.handshakes.greet(peer.id);
             }
             transport.ask(peer, None);
         }
@@ -132,14 +133,14 @@ impl UdpTransport {
         self.socket.local_addr()
     }
 
-    /// True if there is a session with this place: then messages for it are sent. (Whether it is still alive is
+    /// True if there is a session with this peer: then messages for it are sent. (Whether it is still alive is
     /// another question.)
-    pub fn is_connected(&self, place: PlaceId) -> bool {
-        self.peer(place).is_some_and(|peer| peer.session().is_some())
+    pub fn is_connected(&self, peer_id: PeerId) -> bool {
+        self.peer(peer_id).is_some_and(|peer| peer.session().is_some())
     }
 
-    pub(super) fn peer(&self, place: PlaceId) -> Option<&Peer> {
-        self.peers[place.index()].as_ref()
+    pub(super) fn peer(&self, peer_id: PeerId) -> Option<&Peer> {
+        self.peers[peer_id.index()].as_ref()
     }
 
     pub(super) fn now(&self) -> Nanos {
@@ -160,12 +161,12 @@ impl UdpTransport {
         }
     }
 
-    /// Tells a peer where a place is, or asks it, if there is a session with it.
-    pub(super) fn send_whereabouts(&self, peer: &Peer, of: PlaceId, text: &str) {
+    /// Tells a peer where a peer is, or asks it, if there is a session with it.
+    pub(super) fn send_whereabouts(&self, peer: &Peer, of: PeerId, text: &str) {
         let Some(session) = peer.session() else { return };
         let mut out = Outgoing::new();
         let content = 1 + text.len();
-        let bytes = out.burst.record(peer.place, record::size(content), self.most, false, true);
+        let bytes = out.burst.record(peer.id, record::size(content), self.most, false, true);
         let bytes = record::frame(RecordKind::Whereabouts, content, bytes);
         bytes[0] = of.to_wire();
         bytes[1..].copy_from_slice(text.as_bytes());
@@ -185,7 +186,7 @@ impl UdpTransport {
             counter: peer.last_counter(),
             elsewhere: self.advertise.is_some(),
         };
-        let bytes = hello.encode(self.me, peer.place, self.handshakes.terms(), self.hello_key.as_ref());
+        let bytes = hello.encode(self.me, peer.id, self.handshakes.terms(), self.hello_key.as_ref());
         // A greeting that is lost, here or on its way, is asked for again.
         if let Err(error) = self.socket.send_to(&bytes, address) {
             self.counters.dropped(cause(&error));
@@ -199,7 +200,7 @@ impl UdpTransport {
         let mut messages = [0; N];
         let mut count = 0;
         for datagram in burst {
-            let peer = self.peer(datagram.to).expect("only known places are sent to");
+            let peer = self.peer(datagram.to).expect("only known peers are sent to");
             let Some(session) = peer.session() else {
                 for _ in 0..datagram.messages {
                     self.counters.dropped(Cause::Unreachable);
@@ -255,7 +256,7 @@ impl UdpTransport {
     }
 
     /// Cuts a message that is longer than a datagram.
-    fn cut(&self, to: PlaceId, kind: RecordKind, message: &Message<'_>, out: &mut Outgoing) {
+    fn cut(&self, to: PeerId, kind: RecordKind, message: &Message<'_>, out: &mut Outgoing) {
         let number = self.next_message.fetch_add(1, Relaxed);
         let total = message.bytes();
         // Whatever it is, it has waited for coalescing enough.
@@ -308,12 +309,12 @@ impl Message<'_> {
 }
 
 impl Transport for UdpTransport {
-    fn me(&self) -> PlaceId {
+    fn me(&self) -> PeerId {
         self.me
     }
 
-    fn send(&self, to: PlaceId, body: Body<'_>, out: &mut Outgoing) {
-        assert_ne!(to, self.me, "a message for this place itself");
+    fn send(&self, to: PeerId, body: Body<'_>, out: &mut Outgoing) {
+        assert_ne!(to, self.me, "a message for this peer_id itself");
         let (kind, message) = match body {
             Body::Packet(packet, contents) => {
                 let bytes = contents.bytes();
@@ -332,11 +333,11 @@ impl Transport for UdpTransport {
                 assert!(bytes as u64 <= self.block, "{bytes} bytes are more than a payload: {packet:?}");
                 (RecordKind::Lock, Message::Headed(Head::of_lock(packet), contents))
             }
-            Body::OneSided(packet, payload, contents) => {
+            Body::Verbs(packet, payload, contents) => {
                 let bytes = contents.bytes();
                 assert_eq!(bytes, payload.next_multiple_of(8), "the payload of {packet:?}");
                 assert!(payload <= MOST_ONE_SIDED, "{payload} bytes: {packet:?}");
-                (RecordKind::OneSided, Message::Headed(Head::of_one_sided(packet, payload), contents))
+                (RecordKind::Verbs, Message::Headed(Head::of_one_sided(packet, payload), contents))
             }
             Body::Control(bytes) => {
                 assert!(bytes.len() <= MOST_CONTROL, "a control message of {} bytes", bytes.len());
@@ -369,7 +370,7 @@ impl Transport for UdpTransport {
         out.burst.clear();
     }
 
-    fn receive(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize {
+    fn receive(&self, each: &mut dyn FnMut(PeerId, Body<'_>)) -> usize {
         self.receive_burst(each)
     }
 

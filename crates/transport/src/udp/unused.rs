@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const FIRST: u32 = 20_000;
 const PORTS: u32 = 12_000;
 
-/// As many loopback addresses as asked for, with ports that no socket has now, for the places of a rack that a command
+/// As many loopback addresses as asked for, with ports that no socket has now, for the peers of a rack that a command
 /// or a test starts.
 ///
 /// The ports lie below those that the system hands out: between this call and the bind of whoever gets the address, no

@@ -2,10 +2,10 @@
 //!
 //! Names are looked up on a thread of their own: a lookup may take seconds, and whoever answers messages must not wait for
 //! it. What must always hold: a lookup that fails changes nothing but what is said; a name is looked up at most once a
-//! second; and what was looked up or told is used only if this place can send there, without a key only on loopback.
+//! second; and what was looked up or told is used only if this peer can send there, without a key only on loopback.
 //!
 //! A peer whose process advertises something else than the rack file says (`--advertise`) tells that itself, in a session:
-//! whoever it greets, and through the switch everybody who asks. The record is the wire form of the place, and the text;
+//! whoever it greets, and through the switch everybody who asks. The record is the wire form of the peer, and the text;
 //! without a text it asks.
 
 use std::net::{IpAddr, SocketAddr};
@@ -19,7 +19,7 @@ use tracing::{debug, info, warn};
 use super::advertised::{Advertised, HostName, Lookup};
 use super::session::Peer;
 use super::transport::UdpTransport;
-use crate::{Cause, PlaceId};
+use crate::{Cause, PeerId};
 
 /// Between two looks at who does not answer.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -28,7 +28,7 @@ const LOOK_UP_EVERY: Duration = Duration::from_secs(1);
 /// Between two lines about a name that leads nowhere.
 const SAY_EVERY: Duration = Duration::from_secs(10);
 
-/// To which addresses this place can send.
+/// To which addresses this peer can send.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reach {
     pub(super) listen: SocketAddr,
@@ -60,7 +60,7 @@ pub(super) struct Whereabouts {
     known: Mutex<Known>,
     /// It may be elsewhere than its name led to last.
     pub(super) is_suspect: AtomicBool,
-    /// It is sent to, and nothing comes from it: what this place advertises is told again, and the switch is asked.
+    /// It is sent to, and nothing comes from it: what this peer advertises is told again, and the switch is asked.
     pub(super) is_silent: AtomicBool,
 }
 
@@ -178,10 +178,10 @@ impl Drop for Finder {
 }
 
 fn find(peers: &[Option<Peer>], lookup: &Lookup, reach: Reach, incarnation: &Weak<()>) {
-    let mut sent = [0; PlaceId::COUNT];
+    let mut sent = [0; PeerId::COUNT];
     while incarnation.strong_count() > 0 {
         for peer in peers.iter().flatten() {
-            let before = std::mem::replace(&mut sent[peer.place.index()], peer.last_counter());
+            let before = std::mem::replace(&mut sent[peer.id.index()], peer.last_counter());
             let session = peer.session();
             let silent = session.as_ref().is_some_and(|it| !it.was_heard() && before != peer.last_counter());
             peer.whereabouts.is_silent.fetch_or(silent, Relaxed);
@@ -224,7 +224,7 @@ fn look_up(peer: &Peer, lookup: &Lookup, reach: Reach, lost: bool) {
     if !matches!(&known.advertised, Some(Advertised::Name(present)) if *present == name) {
         return;
     }
-    let (place, whence) = (peer.place, name.whence());
+    let (peer_id, whence) = (peer.id, name.whence());
     match found {
         Ok(usable) => {
             // One of several that does not answer is not the right one.
@@ -239,15 +239,15 @@ fn look_up(peer: &Peer, lookup: &Lookup, reach: Reach, lost: bool) {
             let trouble = known.trouble.take().is_some();
             drop(known);
             if trouble || before.is_some_and(|before| before != address) {
-                info!(target: "rackmem", peer = %place, name = %name, address = %address, "a name leads elsewhere now");
+                info!(target: "rackmem", peer = %peer_id, name = %name, address = %address, "a name leads elsewhere now");
             } else if before.is_none() {
-                debug!(target: "rackmem", peer = %place, name = %name, address = %address, "looked up");
+                debug!(target: "rackmem", peer = %peer_id, name = %name, address = %address, "looked up");
             }
             peer.end_unless_at(address);
         }
         Err(error) => {
             let why = format!(
-                "`advertise` of {place} is {name} ({whence}), which cannot be looked up here: {error}; correct it, or make the \
+                "`advertise` of {peer_id} is {name} ({whence}), which cannot be looked up here: {error}; correct it, or make the \
                  name known to this machine (DNS, or its file of hosts)"
             );
             let said = known.trouble.as_ref().map(|(_, said)| *said);
@@ -255,7 +255,7 @@ fn look_up(peer: &Peer, lookup: &Lookup, reach: Reach, lost: bool) {
             known.trouble = Some((why.clone(), quiet.unwrap_or(now)));
             drop(known);
             if quiet.is_none() {
-                warn!(target: "rackmem", peer = %place, "{why}; it is tried again every second");
+                warn!(target: "rackmem", peer = %peer_id, "{why}; it is tried again every second");
             }
         }
     }
@@ -269,7 +269,7 @@ impl UdpTransport {
         (!troubles.is_empty()).then(|| troubles.join("\n"))
     }
 
-    /// A peer does not answer: tells it again what this place advertises, and asks the switch what the peer does.
+    /// A peer does not answer: tells it again what this peer advertises, and asks the switch what the peer does.
     pub(super) fn reach_out(&self, peer: &Peer) {
         peer.whereabouts.is_silent.store(false, Relaxed);
         self.ask(peer, None);
@@ -277,7 +277,7 @@ impl UdpTransport {
         self.inquire(peer);
     }
 
-    /// Tells a peer what this place advertises, if the rack file does not say that.
+    /// Tells a peer what this peer advertises, if the rack file does not say that.
     pub(super) fn tell(&self, peer: &Peer) {
         if let Some(advertise) = &self.advertise {
             self.send_whereabouts(peer, self.me, &advertise.to_string());
@@ -286,28 +286,29 @@ impl UdpTransport {
 
     /// Asks the switch where a peer is.
     pub(super) fn inquire(&self, peer: &Peer) {
-        if let Some(switch) = self.peer(PlaceId::SWITCH).filter(|_| peer.place.as_node().is_some()) {
-            self.send_whereabouts(switch, peer.place, "");
+        if let Some(switch) = self.peer(PeerId::SWITCH).filter(|_| peer.id.as_node().is_some()) {
+            self.send_whereabouts(switch, peer.id, "");
         }
     }
 
     /// What a peer says about where somebody is; or it asks.
-    pub(super) fn on_whereabouts(&self, from: PlaceId, content: &[u8]) -> Result<(), Cause> {
-        let (place, text) = content.split_first().ok_or(Cause::Malformed)?;
-        let place = PlaceId::from_wire(*place).filter(|place| *place != self.me).ok_or(Cause::Malformed)?;
-        let (peer, asking) = self.peer(place).zip(self.peer(from)).ok_or(Cause::Malformed)?;
+    pub(super) fn on_whereabouts(&self, from: PeerId, content: &[u8]) -> Result<(), Cause> {
+        let (peer_id, text) = content.split_first().ok_or(Cause::Malformed)?;
+        let peer_id =
+            PeerId::from_wire(*peer_id).filter(|peer_id| *peer_id != self.me).ok_or(Cause::Malformed)?;
+        let (peer, asking) = self.peer(peer_id).zip(self.peer(from)).ok_or(Cause::Malformed)?;
         if text.is_empty() {
-            if let Some(told) = peer.whereabouts.told().filter(|_| self.me == PlaceId::SWITCH) {
-                self.send_whereabouts(asking, place, &told.to_string());
+            if let Some(told) = peer.whereabouts.told().filter(|_| self.me == PeerId::SWITCH) {
+                self.send_whereabouts(asking, peer_id, &told.to_string());
             }
             return Ok(());
         }
-        let text = std::str::from_utf8(text).ok().filter(|_| from == place || from == PlaceId::SWITCH);
+        let text = std::str::from_utf8(text).ok().filter(|_| from == peer_id || from == PeerId::SWITCH);
         let whence = format!("as {from} has said");
         let told = text.and_then(|text| Advertised::parse(text, &whence)).ok_or(Cause::Malformed)?;
         let is_name = told.address().is_none();
         if peer.whereabouts.learn(told, self.reach) {
-            info!(target: "rackmem", peer = %place, address = text, "it is to be reached elsewhere than the rack file says");
+            info!(target: "rackmem", peer = %peer_id, address = text, "it is to be reached elsewhere than the rack file says");
             if let Some(address) = peer.whereabouts.address() {
                 peer.end_unless_at(address);
             }
@@ -326,16 +327,16 @@ mod tests {
 
     use super::Reach;
     use crate::udp::{Naming, UdpConfig, UdpTransport};
-    use crate::{Cause, PlaceId, Terms};
+    use crate::{Cause, PeerId, Terms};
 
     #[test]
-    fn a_place_is_believed_about_itself_and_the_switch_about_all() {
-        let (me, other, third) =
-            (PlaceId::node(NodeId(0)), PlaceId::node(NodeId(1)), PlaceId::node(NodeId(2)));
+    fn a_peer_is_believed_about_itself_and_the_switch_about_all() {
+        let (me, other, third) = (PeerId::node(NodeId(0)), PeerId::node(NodeId(1)), PeerId::node(NodeId(2)));
         let listen = "127.0.0.1:0".parse().expect("an address");
+        let peers = [other, third, PeerId::SWITCH]
+            .map(|peer_id| (peer_id, "127.0.0.1:9".parse().expect("an address")));
         let peers =
-            [other, third, PlaceId::SWITCH].map(|place| (place, "127.0.0.1:9".parse().expect("an address")));
-        let peers = peers.map(|(place, address): (_, std::net::SocketAddr)| (place, address.into())).to_vec();
+            peers.map(|(peer_id, address): (_, std::net::SocketAddr)| (peer_id, address.into())).to_vec();
         let naming = Naming::default();
         let terms = Terms::default();
         let config = UdpConfig {
@@ -349,25 +350,25 @@ mod tests {
             coalescing: true,
             terms,
         };
-        let place = UdpTransport::bind(&config).expect("loopback");
-        let says = |from, about: PlaceId, text: &[u8]| {
-            let outcome = place.on_whereabouts(from, &[&[about.to_wire()], text].concat());
-            let peer = place.peer(third).expect("it is configured");
+        let peer_id = UdpTransport::bind(&config).expect("loopback");
+        let says = |from, about: PeerId, text: &[u8]| {
+            let outcome = peer_id.on_whereabouts(from, &[&[about.to_wire()], text].concat());
+            let peer = peer_id.peer(third).expect("it is configured");
             (outcome, peer.address().map(|address| address.port()))
         };
         assert_eq!(says(third, third, b"127.0.0.1:10"), (Ok(()), Some(10)));
-        assert_eq!(says(PlaceId::SWITCH, third, b"127.0.0.1:11"), (Ok(()), Some(11)));
+        assert_eq!(says(PeerId::SWITCH, third, b"127.0.0.1:11"), (Ok(()), Some(11)));
         for (from, about, text) in [
             (other, third, &b"127.0.0.1:12"[..]),
-            (PlaceId::SWITCH, me, b"127.0.0.1:12"),
-            (PlaceId::SWITCH, third, b"127.0.0.1"),
-            (PlaceId::SWITCH, third, b"\xff:1"),
-            (PlaceId::SWITCH, PlaceId::node(NodeId(9)), b"127.0.0.1:12"),
+            (PeerId::SWITCH, me, b"127.0.0.1:12"),
+            (PeerId::SWITCH, third, b"127.0.0.1"),
+            (PeerId::SWITCH, third, b"\xff:1"),
+            (PeerId::SWITCH, PeerId::node(NodeId(9)), b"127.0.0.1:12"),
         ] {
             assert_eq!(says(from, about, text), (Err(Cause::Malformed), Some(11)), "{from} about {about}");
         }
-        assert_eq!(place.on_whereabouts(other, &[]), Err(Cause::Malformed));
-        assert_eq!(place.on_whereabouts(other, &[200, b'a']), Err(Cause::Malformed));
+        assert_eq!(peer_id.on_whereabouts(other, &[]), Err(Cause::Malformed));
+        assert_eq!(peer_id.on_whereabouts(other, &[200, b'a']), Err(Cause::Malformed));
         // Without a key, nothing is sent away from this machine.
         assert_eq!(says(third, third, b"192.0.2.1:12"), (Ok(()), Some(11)));
     }

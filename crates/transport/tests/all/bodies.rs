@@ -17,7 +17,7 @@ enum Haste {
     Urgent,
     /// Nobody is woken, but it goes at once.
     Prompt,
-    /// It may wait until something else goes to the same place.
+    /// It may wait until something else goes to the same peer.
     CanWait,
 }
 
@@ -109,7 +109,7 @@ fn expected_of_lock(kind: LockKind) -> Haste {
 #[test]
 fn of_the_coherence_protocol_unlocks_to_the_switch_may_wait_and_nothing_else() {
     let requester = RequesterId { node: NODE, slot: SlotId(0) };
-    let places = [
+    let peers = [
         Endpoint::Switch,
         Endpoint::Requester(NODE),
         Endpoint::CacheAgent(NODE),
@@ -119,7 +119,7 @@ fn of_the_coherence_protocol_unlocks_to_the_switch_may_wait_and_nothing_else() {
     ];
     for kind in PacketKind::ALL {
         // Whatever event it belongs to.
-        for (event, to) in PacketKind::ALL.into_iter().flat_map(|event| places.map(|to| (event, to))) {
+        for (event, to) in PacketKind::ALL.into_iter().flat_map(|event| peers.map(|to| (event, to))) {
             let packet = Packet::request(kind, BlockTag::from_bits(0), requester, Seq(1));
             let packet = Packet { event, to, ..packet };
             let found = haste(&Body::Packet(&packet, Contents::None));
@@ -143,7 +143,7 @@ fn what_is_about_locks_goes_at_once() {
 fn what_nics_and_the_control_plane_say_goes_at_once() {
     for &opcode in Opcode::ALL {
         let packet = wire::roce::Packet::new(opcode, QpNumber::new(1), Psn::new(0), Extension::Plain);
-        assert_eq!(haste(&Body::OneSided(&packet, 0, Contents::None)), Urgent, "{opcode:?}");
+        assert_eq!(haste(&Body::Verbs(&packet, 0, Contents::None)), Urgent, "{opcode:?}");
     }
     assert_eq!(haste(&Body::Control(&[1])), Urgent);
 }

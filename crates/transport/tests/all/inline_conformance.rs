@@ -3,7 +3,7 @@
 use crate::conformance;
 
 use transport::inline::Hub;
-use transport::{PlaceId, Transport};
+use transport::{PeerId, Transport};
 
 use conformance::Rack;
 
@@ -19,8 +19,8 @@ impl Rack for InlineRack {
         Self(Hub::default())
     }
 
-    fn open(&self, place: PlaceId) -> Box<dyn Transport> {
-        Box::new(self.0.connect(place))
+    fn open(&self, peer: PeerId) -> Box<dyn Transport> {
+        Box::new(self.0.connect(peer))
     }
 }
 

@@ -7,7 +7,7 @@ mod feed;
 mod inline_conformance;
 mod shm_conformance;
 mod shm_fuzz;
-mod shm_places;
+mod shm_peers;
 mod shm_processes;
 mod shm_rack;
 mod shm_sharing;

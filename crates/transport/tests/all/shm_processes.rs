@@ -1,6 +1,6 @@
-//! Places in processes of their own, which are killed and stopped in the middle of traffic.
+//! Peers in processes of their own, which are killed and stopped in the middle of traffic.
 //!
-//! Each test starts its own executable again, to run the same test; told by the environment, it plays the other place
+//! Each test starts its own executable again, to run the same test; told by the environment, it plays the other peer
 //! there until it is killed.
 #![cfg(target_os = "linux")]
 
@@ -17,18 +17,18 @@ use conformance::messages::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 use shm_rack::ShmRack;
-use transport::{Body, Cause, Contents, PlaceId, Transport};
+use transport::{Body, Cause, Contents, PeerId, Transport};
 
 /// Set in the other process: the directory of the rack.
 const RACK: &str = "RACKMEM_TEST_RACK";
-const US: PlaceId = node(1);
-const THEM: PlaceId = node(2);
+const US: PeerId = node(1);
+const THEM: PeerId = node(2);
 
 /// The other process, killed at the latest when the test ends.
 struct Other(Child);
 
 impl Other {
-    /// Runs this test again, as the other place.
+    /// Runs this test again, as the other peer.
     fn start(test: &str, rack: &ShmRack) -> Self {
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", &format!("shm_processes::{test}"), "--nocapture"])
@@ -56,7 +56,7 @@ impl Drop for Other {
     }
 }
 
-/// Opens the other place if this is the other process.
+/// Opens the other peer if this is the other process.
 fn as_other() -> Option<Box<dyn Transport>> {
     std::env::var_os(RACK).map(|dir| ShmRack::at(dir.into()).open(THEM))
 }
@@ -120,7 +120,7 @@ fn a_sender_killed_in_mid_traffic_leaves_whole_messages_and_can_come_back() {
     }
     let counts = us.counters().counts();
     assert_eq!((counts.dropped_for(Cause::BrokenRing), counts.dropped_for(Cause::Malformed)), (0, 0));
-    // The socket of the last incarnation lies there; the place can be opened all the same.
+    // The socket of the last incarnation lies there; the peer can be opened all the same.
     rack.open(THEM);
 }
 
@@ -192,7 +192,7 @@ fn a_sender_killed_while_we_sleep_does_not_keep_others_from_waking_us() {
     }
     let rack = ShmRack::new();
     let us = rack.open(US);
-    let friend = rack.open(PlaceId::SWITCH);
+    let friend = rack.open(PeerId::SWITCH);
     connect(&*friend, &*us);
     let forever = wire::Nanos(conformance::TIMEOUT.as_nanos() as u64);
     for _ in 0..5 {
@@ -206,7 +206,7 @@ fn a_sender_killed_while_we_sleep_does_not_keep_others_from_waking_us() {
         until("a message of the friend", || {
             send_number(&*friend, US, 1);
             us.wait(forever);
-            receive(&*us).iter().any(|message| message.from == PlaceId::SWITCH)
+            receive(&*us).iter().any(|message| message.from == PeerId::SWITCH)
         });
     }
     rack.open(THEM);

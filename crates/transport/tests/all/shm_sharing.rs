@@ -1,4 +1,4 @@
-//! Memory that places publish, obtain and withdraw, between two processes where one of them dies or is stopped.
+//! Memory that peers publish, obtain and withdraw, between two processes where one of them dies or is stopped.
 //!
 //! As in `shm_processes.rs`, a test that needs another process starts its own executable again.
 #![cfg(target_os = "linux")]
@@ -16,12 +16,12 @@ use conformance::Rack;
 use conformance::messages::{node, until};
 use rustix::process::{Pid, Signal, kill_process};
 use shm_rack::ShmRack;
-use transport::{NotObtained, PlaceId, SharedMemory, Sharing, Transport};
+use transport::{NotObtained, PeerId, SharedMemory, Sharing, Transport};
 use wire::Nanos;
 
 const RACK: &str = "RACKMEM_TEST_RACK";
-const US: PlaceId = node(1);
-const THEM: PlaceId = node(2);
+const US: PeerId = node(1);
+const THEM: PeerId = node(2);
 const NAME: u64 = 0x0001_0000_0000_1000;
 const LONG: Nanos = Nanos(60_000_000_000);
 const SHORT: Nanos = Nanos(20_000_000);
@@ -67,7 +67,7 @@ impl Drop for Other {
     }
 }
 
-/// The other place, if this is the other process.
+/// The other peer, if this is the other process.
 fn as_other() -> Option<Box<dyn Transport>> {
     std::env::var_os(RACK).map(|dir| ShmRack::at(dir.into()).open(THEM))
 }
@@ -83,7 +83,7 @@ fn publish(of: &dyn Transport, words: usize) -> Arc<SharedMemory> {
 }
 
 /// Obtains from a process that is about to come up and publish.
-fn obtain_from(them: PlaceId, us: &dyn Transport) -> Arc<SharedMemory> {
+fn obtain_from(them: PeerId, us: &dyn Transport) -> Arc<SharedMemory> {
     let mut got = None;
     until("the memory", || {
         got = sharing(us).obtain(them, NAME, LONG).ok();
@@ -93,7 +93,7 @@ fn obtain_from(them: PlaceId, us: &dyn Transport) -> Arc<SharedMemory> {
 }
 
 /// Whoever lent the memory has its own descriptor a moment longer than it takes to map it.
-fn until_free(memory: &SharedMemory, of: PlaceId) {
+fn until_free(memory: &SharedMemory, of: PeerId) {
     until("nobody to have it mapped", || memory.claim(of).unwrap().is_some());
 }
 
@@ -133,7 +133,7 @@ fn what_is_not_published_or_withdrawn_is_not_obtained_and_whoever_has_it_keeps_i
     ours.words()[0].store(3, SeqCst);
     assert_eq!(theirs.words()[0].load(SeqCst), 3);
     assert_eq!(
-        sharing(&*us).obtain(PlaceId::node(wire::NodeId(5)), NAME, LONG).unwrap_err(),
+        sharing(&*us).obtain(PeerId::node(wire::NodeId(5)), NAME, LONG).unwrap_err(),
         NotObtained::Unreachable
     );
     drop(them);

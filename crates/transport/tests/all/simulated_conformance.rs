@@ -5,7 +5,7 @@ use crate::conformance;
 use crate::simulated;
 
 use sim::fault::{Rules, drop_per_mille, reorder};
-use transport::{Body, Contents, Outgoing, PlaceId, Transport};
+use transport::{Body, Contents, Outgoing, PeerId, Transport};
 use wire::Nanos;
 
 use conformance::Rack;
@@ -21,8 +21,8 @@ impl Rack for SimRack {
         Self::with(Rules::none(), 1)
     }
 
-    fn open(&self, place: PlaceId) -> Box<dyn Transport> {
-        Box::new(self.connect(place))
+    fn open(&self, peer: PeerId) -> Box<dyn Transport> {
+        Box::new(self.connect(peer))
     }
 }
 
@@ -40,8 +40,8 @@ impl Rack for FaultyRack {
         Self(SimRack::with(faults(), 2))
     }
 
-    fn open(&self, place: PlaceId) -> Box<dyn Transport> {
-        self.0.open(place)
+    fn open(&self, peer: PeerId) -> Box<dyn Transport> {
+        self.0.open(peer)
     }
 }
 
@@ -57,7 +57,7 @@ mod with_faults {
         packets_arrive_whole
         control_messages_arrive_whole
         everything_arrives_in_order_and_once
-        two_threads_of_one_place_can_send_at_a_time
+        two_threads_of_one_peer_can_send_at_a_time
         the_contents_may_change_after_send
         a_message_names_its_sender
         a_receiver_may_come_late
@@ -70,7 +70,7 @@ mod with_faults {
 }
 
 /// When a message of so many bytes of payload, sent at 0, has arrived.
-fn arrival(from: PlaceId, to: PlaceId, payload: usize) -> Nanos {
+fn arrival(from: PeerId, to: PeerId, payload: usize) -> Nanos {
     let rack = SimRack::new();
     let (a, b) = (rack.connect(from), rack.connect(to));
     let contents = words(1, payload);
@@ -84,8 +84,8 @@ fn arrival(from: PlaceId, to: PlaceId, payload: usize) -> Nanos {
 fn a_message_takes_what_the_hardware_model_says() {
     // The table of `sim::hardware`: 1.15 us for 64 bytes between nodes.
     assert!((1_145..=1_155).contains(&arrival(node(0), node(1), 0).0));
-    assert!(arrival(node(0), PlaceId::SWITCH, 0) < Nanos(350), "to the ingress of the switch only");
-    assert_eq!(arrival(PlaceId::SWITCH, node(1), 0), arrival(PlaceId::SWITCH, node(63), 0));
+    assert!(arrival(node(0), PeerId::SWITCH, 0) < Nanos(350), "to the ingress of the switch only");
+    assert_eq!(arrival(PeerId::SWITCH, node(1), 0), arrival(PeerId::SWITCH, node(63), 0));
     let block = arrival(node(0), node(1), 4096) - arrival(node(0), node(1), 0);
     assert!((1_600..1_900).contains(&block.0), "fetched, twice on a link, and to memory: {block:?}");
 }

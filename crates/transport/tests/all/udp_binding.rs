@@ -61,10 +61,10 @@ fn what_cannot_work_is_refused_by_name() {
     assert!(matches!(refused(&|config| config.block = 0), Error::Block { block: 0 }));
     assert!(matches!(refused(&|config| config.block = 12), Error::Block { block: 12 }));
     assert!(
-        matches!(refused(&|config| config.peers.push((B, loopback().into()))), Error::Twice { place } if place == B)
+        matches!(refused(&|config| config.peers.push((B, loopback().into()))), Error::Twice { peer } if peer == B)
     );
     assert!(
-        matches!(refused(&|config| config.peers.push((A, loopback().into()))), Error::Twice { place } if place == A)
+        matches!(refused(&|config| config.peers.push((A, loopback().into()))), Error::Twice { peer } if peer == A)
     );
     let ipv6: std::net::SocketAddr = "[::1]:9".parse().expect("an address");
     assert!(matches!(refused(&|config| config.peers[0].1 = ipv6.into()), Error::Family { .. }));

@@ -1,4 +1,4 @@
-//! Messages that nobody waits for travel with the next one to the same place, and do not get lost where there is none.
+//! Messages that nobody waits for travel with the next one to the same peer, and do not get lost where there is none.
 //!
 //! Whether one is kept depends on how quickly others have followed lately, and so on the machine: each test sends until one is. From then on
 //! nothing depends on time but what waits for it.

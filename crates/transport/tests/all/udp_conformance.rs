@@ -10,19 +10,19 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use transport::udp::{Key, Naming, UdpConfig, UdpTransport};
-use transport::{PlaceId, Terms, Transport};
+use transport::{PeerId, Terms, Transport};
 
 use conformance::Rack;
 
-/// A rack on loopback: each place has an address of its own there.
+/// A rack on loopback: each peer has an address of its own there.
 struct UdpRack<const MTU: usize, const KEY: bool> {
     network: u8,
     port: u16,
 }
 
 impl<const MTU: usize, const KEY: bool> UdpRack<MTU, KEY> {
-    fn address(&self, place: PlaceId) -> SocketAddr {
-        (Ipv4Addr::new(127, 77, self.network, place.to_wire() + 1), self.port).into()
+    fn address(&self, peer: PeerId) -> SocketAddr {
+        (Ipv4Addr::new(127, 77, self.network, peer.to_wire() + 1), self.port).into()
     }
 }
 
@@ -37,11 +37,11 @@ impl<const MTU: usize, const KEY: bool> Rack for UdpRack<MTU, KEY> {
         Self { network: RACKS.fetch_add(1, Relaxed), port: 10_000 + (std::process::id() % 20_000) as u16 }
     }
 
-    fn open(&self, me: PlaceId) -> Box<dyn Transport> {
-        let peers = (0..PlaceId::OBSERVER.to_wire())
-            .filter_map(PlaceId::from_wire)
-            .filter(|&place| place != me)
-            .map(|place| (place, self.address(place).into()))
+    fn open(&self, me: PeerId) -> Box<dyn Transport> {
+        let peers = (0..PeerId::OBSERVER.to_wire())
+            .filter_map(PeerId::from_wire)
+            .filter(|&peer| peer != me)
+            .map(|peer| (peer, self.address(peer).into()))
             .collect();
         let key = KEY.then(|| Key::from_bytes([9; 32]));
         let config = UdpConfig {
@@ -55,7 +55,7 @@ impl<const MTU: usize, const KEY: bool> Rack for UdpRack<MTU, KEY> {
             coalescing: true,
             terms: Terms::default(),
         };
-        Box::new(UdpTransport::bind(&config).expect("opening a place"))
+        Box::new(UdpTransport::bind(&config).expect("opening a peer"))
     }
 }
 
@@ -70,7 +70,7 @@ macro_rules! conforms {
                 one_sided_packets_arrive_whole_to_the_byte
                 control_messages_arrive_whole
                 everything_arrives_in_order_and_once
-                two_threads_of_one_place_can_send_at_a_time
+                two_threads_of_one_peer_can_send_at_a_time
                 the_contents_may_change_after_send
                 a_message_names_its_sender
                 a_receiver_may_come_late

@@ -24,7 +24,7 @@ fn another_key_is_refused() {
 }
 
 #[test]
-fn a_place_with_a_key_and_one_without_refuse_each_other() {
+fn a_peer_with_a_key_and_one_without_refuse_each_other() {
     let mut pair = Pair::unknown_peers(key(1), None, 1_500);
     for _ in 0..5 {
         pair.pass_all();

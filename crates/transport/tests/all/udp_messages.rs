@@ -43,7 +43,7 @@ fn small_messages_of_a_burst_share_datagrams() {
 }
 
 #[test]
-fn messages_to_a_place_without_a_session_are_dropped_and_counted_and_it_is_asked() {
+fn messages_to_a_peer_without_a_session_are_dropped_and_counted_and_it_is_asked() {
     let pair = Pair::unknown_peers(key(1), key(1), 1_500);
     pair.tap.sent_by_a();
     std::thread::sleep(std::time::Duration::from_millis(10));
@@ -53,10 +53,10 @@ fn messages_to_a_place_without_a_session_are_dropped_and_counted_and_it_is_asked
 }
 
 #[test]
-fn messages_to_a_place_that_is_not_configured_are_dropped_and_counted() {
+fn messages_to_a_peer_that_is_not_configured_are_dropped_and_counted() {
     let pair = Pair::connected(1_500);
     let mut out = Outgoing::new();
-    pair.a.send(transport::PlaceId::SWITCH, Body::Control(b"is anybody there"), &mut out);
+    pair.a.send(transport::PeerId::SWITCH, Body::Control(b"is anybody there"), &mut out);
     assert!(out.is_empty());
     assert_eq!(dropped(&pair.a, Cause::Unreachable), 1);
 }

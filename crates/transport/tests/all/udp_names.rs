@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use tapped::{A, B, TIMEOUT, config, key, loopback, receive};
 use transport::udp::{Advertised, Key, Lookup, UdpConfig, UdpTransport};
-use transport::{Body, Outgoing, PlaceId, Transport};
+use transport::{Body, Outgoing, PeerId, Transport};
 use wire::NodeId;
 
-const C: PlaceId = PlaceId::node(NodeId(2));
+const C: PeerId = PeerId::node(NodeId(2));
 
 /// What a name leads to, as a test says.
 #[derive(Clone, Default)]
@@ -67,7 +67,7 @@ fn nowhere() -> (UdpSocket, SocketAddr) {
     (socket, address)
 }
 
-fn say(from: &UdpTransport, to: PlaceId, what: &[u8]) {
+fn say(from: &UdpTransport, to: PeerId, what: &[u8]) {
     let mut out = Outgoing::new();
     from.send(to, Body::Control(what), &mut out);
     from.flush(&mut out);
@@ -182,9 +182,9 @@ fn nobody_waits_for_a_lookup() {
 fn who_says_where_it_is_reached_is_reached_there_by_all_and_the_switch_tells_them() {
     // The rack file says of both nodes that they are where nobody is.
     let (_taken, nowhere) = nowhere();
-    let switch = bound(&config(PlaceId::SWITCH, &[(A, nowhere), (B, nowhere)], key(1), 1_500));
+    let switch = bound(&config(PeerId::SWITCH, &[(A, nowhere), (B, nowhere)], key(1), 1_500));
     let node = |me, other| {
-        let mut told = config(me, &[(other, nowhere), (PlaceId::SWITCH, address(&switch))], key(1), 1_500);
+        let mut told = config(me, &[(other, nowhere), (PeerId::SWITCH, address(&switch))], key(1), 1_500);
         let (socket, own) = self::nowhere();
         drop(socket);
         (told.listen, told.naming.advertise) = (own, Some(own.into()));

@@ -1,4 +1,4 @@
-//! Places that do not agree: each refuses the other one, both can say why, and whoever is connected already does not notice.
+//! Peers that do not agree: each refuses the other one, both can say why, and whoever is connected already does not notice.
 #![cfg(target_os = "linux")]
 
 use crate::tapped;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tapped::{A, B, Pair, TIMEOUT, Tap, config, dropped, key};
 use transport::udp::{UdpConfig, UdpTransport};
-use transport::{Cause, Difference, PlaceId, Reason, Terms, Transport as _, WIRE_VERSION};
+use transport::{Cause, Difference, PeerId, Reason, Terms, Transport as _, WIRE_VERSION};
 
 fn terms(block: &str) -> Terms {
     Terms::new([("name", "lab"), ("block", block)])
@@ -18,7 +18,7 @@ fn differs(ours: &str, theirs: &str) -> Option<Reason> {
     Some(Reason::Settings(vec![one]))
 }
 
-fn reason(of: &UdpTransport, peer: PlaceId) -> Option<Reason> {
+fn reason(of: &UdpTransport, peer: PeerId) -> Option<Reason> {
     of.handshakes().expect("UDP has them").refusal(peer).map(|refusal| refusal.reason)
 }
 
@@ -41,7 +41,7 @@ fn until_both_refuse(pair: &mut Pair, change: impl Fn(&mut Vec<u8>)) {
 }
 
 #[test]
-fn places_with_different_settings_refuse_each_other_and_both_name_the_setting_with_both_values() {
+fn peers_with_different_settings_refuse_each_other_and_both_name_the_setting_with_both_values() {
     for rack in [key(1), None] {
         let mut pair = Pair::of((rack.clone(), terms("4 KiB")), (rack.clone(), terms("8 KiB")), 1_500);
         until_both_refuse(&mut pair, |_| {});
@@ -57,7 +57,7 @@ fn places_with_different_settings_refuse_each_other_and_both_name_the_setting_wi
 }
 
 #[test]
-fn places_of_different_versions_refuse_each_other_and_both_name_both_versions() {
+fn peers_of_different_versions_refuse_each_other_and_both_name_both_versions() {
     for theirs in [WIRE_VERSION - 1, WIRE_VERSION + 1, u8::MAX] {
         let mut pair = Pair::unknown_peers(None, None, 1_500);
         until_both_refuse(&mut pair, |bytes| {
@@ -72,7 +72,7 @@ fn places_of_different_versions_refuse_each_other_and_both_name_both_versions() 
 }
 
 #[test]
-fn places_with_different_keys_refuse_each_other_and_say_where_the_greeting_came_from() {
+fn peers_with_different_keys_refuse_each_other_and_say_where_the_greeting_came_from() {
     for (one, other) in [(key(1), key(2)), (key(1), None)] {
         let mut pair = Pair::of((one, terms("4 KiB")), (other, terms("8 KiB")), 1_500);
         until_both_refuse(&mut pair, |_| {});
@@ -95,7 +95,7 @@ fn a_peer_that_starts_later_hears_of_another_key_too() {
 }
 
 #[test]
-fn places_that_refuse_each_other_exchange_few_greetings() {
+fn peers_that_refuse_each_other_exchange_few_greetings() {
     for (one, other) in [(key(1), key(2)), (key(1), key(1))] {
         let mut pair = Pair::of((one, terms("4 KiB")), (other, terms("8 KiB")), 1_500);
         let (start, mut datagrams) = (Instant::now(), 0);

@@ -1,4 +1,4 @@
-//! Incarnations of places: a new incarnation of a peer ends its former one at once, and nothing that was sent in a former incarnation,
+//! Incarnations of peers: a new incarnation of a peer ends its former one at once, and nothing that was sent in a former incarnation,
 //! or for one, has any effect.
 
 use crate::tapped;
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use tapped::{A, B, Pair, TIMEOUT, Tap, config, dropped, key, receive};
 use transport::udp::UdpTransport;
-use transport::{Body, Cause, Outgoing, PlaceId, Transport};
+use transport::{Body, Cause, Outgoing, PeerId, Transport};
 
 /// A ends its incarnation and begins another one, on another port: the wire leads there.
 fn restart_a(pair: &mut Pair) {
@@ -142,19 +142,18 @@ fn pieces_of_a_former_incarnation_do_not_complete_a_message() {
 
 #[test]
 fn two_observers_at_a_time_both_get_answers() {
-    let switch = UdpTransport::bind(&config(PlaceId::SWITCH, &[], key(1), 1_500)).expect("the switch");
-    let told =
-        config(PlaceId::OBSERVER, &[(PlaceId::SWITCH, switch.address().expect("bound"))], key(1), 1_500);
+    let switch = UdpTransport::bind(&config(PeerId::SWITCH, &[], key(1), 1_500)).expect("the switch");
+    let told = config(PeerId::OBSERVER, &[(PeerId::SWITCH, switch.address().expect("bound"))], key(1), 1_500);
     let observers = [(); 2].map(|()| UdpTransport::bind(&told).expect("an observer"));
     let (mut out, mut answered, start) = (Outgoing::new(), [0; 2], Instant::now());
     while answered.iter().any(|&answers| answers < 3) {
         for (observer, answered) in observers.iter().zip(&mut answered) {
-            observer.send(PlaceId::SWITCH, Body::Control(b"status?"), &mut out);
+            observer.send(PeerId::SWITCH, Body::Control(b"status?"), &mut out);
             observer.flush(&mut out);
             let mut questions = Vec::new();
             receive(&switch, &mut questions);
             for _ in questions {
-                switch.send(PlaceId::OBSERVER, Body::Control(b"fine"), &mut out);
+                switch.send(PeerId::OBSERVER, Body::Control(b"fine"), &mut out);
             }
             switch.flush(&mut out);
             let mut answers = Vec::new();

@@ -10,7 +10,7 @@
 use std::time::{Duration, Instant};
 
 use live::waiting::{Oversubscription, SpinThenPark, Step, is_all};
-use rackmem::transport::{Body, Contents, Outgoing, PlaceId, Transport};
+use rackmem::transport::{Body, Contents, Outgoing, PeerId, Transport};
 use rackmem::{BlockSize, Nanos, NodeId};
 use serde::{Deserialize, Serialize};
 use wire::{BlockTag, Endpoint, GlobalAddr, Packet, PacketKind, RequesterId, Seq, SlotId};
@@ -103,7 +103,7 @@ pub(crate) fn place(
     rackmem::ask_for_short_slice();
     teller.tell(Event::Joined);
     let from = assignment.place();
-    if from == PlaceId::node(REQUESTER) {
+    if from == PeerId::node(REQUESTER) {
         let mut block = vec![0; assignment.rack().block().len()];
         let mut seq = 0;
         // Until each has found the other.
@@ -116,7 +116,7 @@ pub(crate) fn place(
             let times = Recorder::timed(times, |_| bare.exchange(&mut seq, &mut block, first))?;
             teller.tell(Event::Answer(answer(times).map_err(|error| error.to_string())?));
         }
-    } else if from == PlaceId::SWITCH {
+    } else if from == PeerId::SWITCH {
         bare.answer(|request| {
             (
                 request.reply(PacketKind::ReadMiss, Endpoint::Switch, Endpoint::CacheAgent(THIRD)),
@@ -144,7 +144,7 @@ impl BarePlace<'_> {
     }
 
     fn send(&mut self, packet: &Packet, contents: Contents<'_>) {
-        self.transport.send(PlaceId::of(packet.to), Body::Packet(packet, contents), &mut self.out);
+        self.transport.send(PeerId::of(packet.to), Body::Packet(packet, contents), &mut self.out);
         self.transport.flush(&mut self.out);
     }
 
@@ -159,7 +159,7 @@ impl BarePlace<'_> {
             let messages = transport.receive(&mut |_, body| {
                 if let Body::Packet(packet, _) = body {
                     let (reply, contents) = with(packet);
-                    transport.send(PlaceId::of(reply.to), Body::Packet(&reply, contents), out);
+                    transport.send(PeerId::of(reply.to), Body::Packet(&reply, contents), out);
                 }
             });
             if messages > 0 {

@@ -39,7 +39,7 @@ const CHOSEN: [Input; 3] = [
     fixed(
         "lease; lifetime of cells; rest of slots",
         |it| {
-            let of = [it.chains.lease, it.chains.lifetime, it.chains.rest]
+            let of = [it.chains.lease, it.chains.lifetime, it.chains.quarantine]
                 .map(|time| format!("{} ms", time.0 / 1_000_000));
             of.join(", ")
         },

@@ -59,8 +59,8 @@ pub struct Bench {
     pub lease: Nanos,
     /// How long the switch takes what it knows of slots for true where it steers reads. Ours.
     pub lifetime: Nanos,
-    /// How long a slot rests: more than both, and than a request is in flight, so that reads may be steered.
-    pub rest: Nanos,
+    /// How long a slot is in quarantine: more than both, and than a request is in flight, so that reads may be steered.
+    pub quarantine: Nanos,
     /// Slots that a client asks for at a time: 16, as in Clover's published source.
     pub slots: u32,
     /// What clients do when the tail is somewhere else: as Clover's published source, which reads on from entry to entry when a
@@ -68,7 +68,7 @@ pub struct Bench {
     /// is left out: there is no such pointer in `crates/chain`.)
     pub walk: Walk,
     /// How long an append waits for the notice of the one before it, before the metadata server walks. Ours.
-    pub patience: Nanos,
+    pub append_timeout: Nanos,
 }
 
 impl Bench {
@@ -90,14 +90,14 @@ impl Bench {
         retries: 7,
         lease: Nanos::from_millis(40),
         lifetime: Nanos::from_millis(20),
-        rest: Nanos::from_millis(80),
+        quarantine: Nanos::from_millis(80),
         slots: 16,
         walk: Walk { appends_read: true, ask_after: 7 },
-        patience: Nanos::from_micros(500),
+        append_timeout: Nanos::from_micros(500),
     };
 
     /// Longer than any request is in flight.
-    pub const fn doubt(&self) -> Nanos {
+    pub const fn longest_flight(&self) -> Nanos {
         Nanos(self.timeout.0 * (self.retries as u64 + 2))
     }
 }

@@ -33,11 +33,11 @@ impl Server {
         let mut device = Device::new(1);
         let region = Region { base: BASE, len: u64::from(UNITS) * UNIT, access: Access::ALL };
         let region = device.register(region).expect("a first region");
-        let decide_after = if is_steered { bench.doubt() } else { Nanos::ZERO };
+        let decide_after = if is_steered { bench.longest_flight() } else { Nanos::ZERO };
         let config = metadata::MetadataConfig {
             units: UNITS - 2,
-            quarantine: bench.rest,
-            timeout: bench.patience,
+            quarantine: bench.quarantine,
+            timeout: bench.append_timeout,
             decide_after,
         };
         Self {

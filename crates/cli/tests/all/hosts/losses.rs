@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rackmem::transport::{PlaceId, Transport};
+use rackmem::transport::{PeerId, Transport};
 use rackmem::{Discipline, Nanos, NodeId, Rack, SwitchProcess};
 use simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
 use simulated::faulty::Faulty;
@@ -70,7 +70,7 @@ fn words_are_linearizable_while_the_switch_loses_doubles_and_reorders() {
         .with(drop_per_mille(20))
         .with(duplicate_per_mille(20, Nanos::from_micros(500)))
         .with(reorder(Nanos::from_micros(50)));
-    let inner = rig.network.on(SWITCH, || file.open(PlaceId::SWITCH).unwrap());
+    let inner = rig.network.on(SWITCH, || file.open(PeerId::SWITCH).unwrap());
     let lossy = Arc::new(Faulty::new(inner, rules, 1));
     let transport: Arc<dyn Transport> = lossy.clone();
     let mut switch = SwitchProcess::new(&file.config, &file.process(), transport).unwrap();

@@ -50,7 +50,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use transport::{NotObtained, PlaceId, SharedMemory};
+use transport::{NotObtained, PeerId, SharedMemory};
 use wire::{Discipline, GlobalAddr, Incarnation, NodeId};
 
 use super::held::Held;
@@ -267,7 +267,7 @@ impl Region {
             return true;
         }
         // If the system cannot tell, it may be mapped.
-        if let Ok(Some(_claim)) = shared.memory.claim(PlaceId::node(node)) {
+        if let Ok(Some(_claim)) = shared.memory.claim(PeerId::node(node)) {
             self.lose_objects_of(node);
             true
         } else {

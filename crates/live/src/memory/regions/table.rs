@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use sorted::Map;
-use transport::{NotObtained, PlaceId, Sharing};
+use transport::{NotObtained, PeerId, Sharing};
 use wire::{Copyset, GlobalAddr, Incarnation, Nanos, NodeId};
 
 use super::{NotMapped, Region, Shape};
@@ -112,7 +112,7 @@ impl Regions {
         {
             return Ok(region);
         }
-        let home = PlaceId::node(addr.home());
+        let home = PeerId::node(addr.home());
         let memory = sharing.obtain(home, addr.bits(), timeout).map_err(NotMapped::NotObtained)?;
         let region = Arc::new(Region::map(memory, addr, incarnation, me)?);
         *lock(&mapped.region) = Arc::downgrade(&region);

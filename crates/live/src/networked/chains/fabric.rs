@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use chain::{Answer, Appended, Call as ChainCall};
-use transport::{Body, PlaceId};
+use transport::{Body, PeerId};
 use wire::chain_pair::ChainPair;
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
 
@@ -75,7 +75,7 @@ impl Fabric for NetworkedNode {
             let now = NetworkedNode::now(self);
             if now >= again {
                 again = now + AGAIN;
-                self.transport.send(PlaceId::SWITCH, Body::Control(&said.encode()), &mut context.outgoing);
+                self.transport.send(PeerId::SWITCH, Body::Control(&said.encode()), &mut context.outgoing);
                 self.flush(context);
             }
             self.pause(self.id(), context, &mut spin_then_park);

@@ -6,7 +6,7 @@ use std::sync::Weak;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use transport::{Body, PlaceId};
+use transport::{Body, PeerId};
 use wire::{GlobalAddr, Refusal, SwitchEpoch};
 
 use crate::actor::{Failure, ThreadContext};
@@ -87,7 +87,7 @@ impl NetworkedNode {
         for burst in keys.chunks(BURST) {
             for (key, (at, version)) in burst.iter().filter_map(|key| Some((*key, server.tail(*key)?))) {
                 let said = Introduction::Tail { key, at, version, number };
-                self.transport.send(PlaceId::SWITCH, Body::Control(&said.encode()), &mut context.outgoing);
+                self.transport.send(PeerId::SWITCH, Body::Control(&said.encode()), &mut context.outgoing);
             }
             self.flush(context);
         }

@@ -48,7 +48,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ::nic::connections::Again;
 use ::nic::verbs::{Drop, Mtu};
 use node::View;
-use transport::{Cause, Contents, PlaceId};
+use transport::{Cause, Contents, PeerId};
 use wire::chain_pair::ChainPair;
 use wire::roce::Packet;
 use wire::{Incarnation, Nanos, NodeId};
@@ -182,13 +182,13 @@ impl NetworkedNode {
     pub(super) fn on_verb_packet(
         &self,
         context: &mut ThreadContext,
-        from: PlaceId,
+        from: PeerId,
         packet: &Packet,
         len: usize,
         contents: Contents<'_>,
     ) {
         match from.as_node() {
-            None if from == PlaceId::SWITCH && !self.lease().is_fenced() => {
+            None if from == PeerId::SWITCH && !self.lease().is_fenced() => {
                 self.with_nic(context, |nic, now, way| nic.on_chain_packet(now, packet, len, contents, way));
             }
             Some(from) if !self.lease().is_fenced() && ChainPair::of(packet.to).is_none() => {
@@ -199,7 +199,7 @@ impl NetworkedNode {
     }
 
     /// A control message of another node: about its connection to this one.
-    pub(super) fn on_control_of(&self, context: &mut ThreadContext, from: PlaceId, bytes: &[u8]) {
+    pub(super) fn on_control_of(&self, context: &mut ThreadContext, from: PeerId, bytes: &[u8]) {
         match (from.as_node(), Again::parse(bytes)) {
             (Some(from), Some(said)) => {
                 self.with_nic(context, |nic, now, way| nic.on_again(now, from, &said, way));

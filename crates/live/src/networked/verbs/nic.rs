@@ -13,7 +13,7 @@ use nic::verbs::{
     Status, ToReceive, ToSend, WorkId,
 };
 use sorted::{Map, Set};
-use transport::{Body, Contents, Outgoing, PlaceId, Transport};
+use transport::{Body, Contents, Outgoing, PeerId, Transport};
 use wire::chain_pair::ChainPair;
 use wire::roce::{Packet, Psn};
 use wire::{Incarnation, Nanos, NodeId, Refusal};
@@ -138,7 +138,7 @@ impl Nic {
                 Change::Say(peer, said) => {
                     if !way.is_fenced {
                         let body = said.encode();
-                        way.transport.send(PlaceId::node(peer), Body::Control(&body), way.outgoing);
+                        way.transport.send(PeerId::node(peer), Body::Control(&body), way.outgoing);
                     }
                 }
             }
@@ -328,8 +328,8 @@ impl Nic {
                     };
                     // What is about chains goes through the switch's process, which may steer it.
                     let is_chain = ChainPair::of(from).is_some();
-                    let to = if is_chain { PlaceId::SWITCH } else { PlaceId::node(to) };
-                    way.transport.send(to, Body::OneSided(&packet, len, contents), way.outgoing);
+                    let to = if is_chain { PeerId::SWITCH } else { PeerId::node(to) };
+                    way.transport.send(to, Body::Verbs(&packet, len, contents), way.outgoing);
                 }
                 Effect::Place { at } => bytes.place(works, at, contents),
                 Effect::Store { .. } | Effect::Notify { .. } => {

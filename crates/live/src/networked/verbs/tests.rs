@@ -6,7 +6,7 @@ use nic::connections::{Again, Incarnations};
 use nic::regions::KEPT;
 use nic::verbs::{Mtu, Remote};
 use transport::inline::{Hub, InlineTransport};
-use transport::{Body, Outgoing, PlaceId, Transport as _};
+use transport::{Body, Outgoing, PeerId, Transport as _};
 use wire::roce::Key;
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
 
@@ -32,7 +32,7 @@ impl Two {
         let node = |at: u16| NodeId(at);
         let mut two = Self {
             nics: [0, 1].map(|at| Nic::new(node(at), 2, Mtu::B1024, Nanos::from_millis(10))),
-            transports: [0, 1].map(|at| hub.connect(PlaceId::node(node(at)))),
+            transports: [0, 1].map(|at| hub.connect(PeerId::node(node(at)))),
             now: Nanos(1),
             lost: 0,
         };
@@ -63,7 +63,7 @@ impl Two {
                 self.transports[at].receive(&mut |from, body| {
                     let from = from.as_node().expect("nodes only");
                     match body {
-                        Body::OneSided(packet, len, contents) => {
+                        Body::Verbs(packet, len, contents) => {
                             came.push((from, Some((*packet, len, contents.to_words())), Vec::new()));
                         }
                         Body::Control(bytes) => came.push((from, None, bytes.to_vec())),

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use led::Led;
 use live::memory::regions::{Missing, Region, Regions, Shape};
 use transport::shm::{ShmConfig, ShmTransport};
-use transport::{PlaceId, Sharing, Terms, Transport};
+use transport::{PeerId, Sharing, Terms, Transport};
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
 
 const RACK: &str = "RACKMEM_TEST_RACK";
@@ -45,7 +45,7 @@ impl Node {
     fn open(dir: &Path, node: NodeId) -> Self {
         let config = ShmConfig {
             dir: dir.into(),
-            me: PlaceId::node(node),
+            me: PeerId::node(node),
             block: 4096,
             ring_bytes: None,
             terms: Terms::default(),

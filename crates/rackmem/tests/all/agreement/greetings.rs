@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use rackmem::rack_file::TransportKind;
-use rackmem::transport::{Cause, PlaceId, Reason, WIRE_VERSION};
+use rackmem::transport::{Cause, PeerId, Reason, WIRE_VERSION};
 use rackmem::{JoinError, NodeId, Rack, StartError};
 
 use crate::agreement::rig::{Folder, Running, until};
@@ -54,7 +54,7 @@ fn a_node_and_a_switch_of_different_versions_refuse_each_other_and_both_name_bot
     let Err(StartError::Join(JoinError::Refused(refusal))) = Rack::join(&file, NodeId(1)) else {
         panic!("not refused");
     };
-    assert_eq!((refusal.peer, &refusal.reason), (PlaceId::SWITCH, &expected));
+    assert_eq!((refusal.peer, &refusal.reason), (PeerId::SWITCH, &expected));
     let both = format!("version {NEXT} of rackmem's messages, and this process version {WIRE_VERSION}");
     assert!(
         refusal.to_string().contains(&both) && refusal.to_string().contains("the same release"),
@@ -77,7 +77,7 @@ fn a_rack_goes_on_while_anybody_greets_it_with_anything() {
     let address = format!("\"{}\"", caught.local_addr().unwrap());
     let led_here = folder.file(TransportKind::Udp, false, &[("[switch]", "listen", &address)]);
     let mut greeting = vec![0; 2048];
-    let node = led_here.open(PlaceId::node(NodeId(1))).unwrap();
+    let node = led_here.open(PeerId::node(NodeId(1))).unwrap();
     let length = caught.recv(&mut greeting).unwrap();
     greeting.truncate(length);
     drop(node);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use rackmem::rack_file::{Location, TransportKind};
-use rackmem::transport::{Difference, PlaceId, Reason, Terms, udp};
+use rackmem::transport::{Difference, PeerId, Reason, Terms, udp};
 use rackmem::{Discipline, NodeId, PeerEvent, PeerWatch, Rack, RackFile, SwitchProcess, SwitchReport, Watch};
 
 /// Within so much time both sides of a refusal have said it.
@@ -220,7 +220,7 @@ impl Running {
     pub(crate) fn switch_says(&mut self, expected: impl Fn(&Reason) -> bool) {
         says(&mut self.said_by_switch, "the switch", |event| match event {
             PeerEvent::Refused(refusal) => {
-                refusal.peer == PlaceId::node(NodeId(1)) && expected(&refusal.reason)
+                refusal.peer == PeerId::node(NodeId(1)) && expected(&refusal.reason)
             }
             _ => false,
         });

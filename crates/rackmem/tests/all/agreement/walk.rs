@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rackmem::rack_file::{Agreement, Setting, TransportKind};
-use rackmem::transport::{PlaceId, Reason};
+use rackmem::transport::{PeerId, Reason};
 use rackmem::{
     AttachError, Discipline, JoinError, NodeId, PeerEvent, Rack, RackFile, Scheduling, StartError,
 };
@@ -105,7 +105,7 @@ fn walk(kind: TransportKind, secret: bool) {
                 let Err(StartError::Join(JoinError::Refused(refusal))) = Rack::join(&file, NodeId(1)) else {
                     panic!("{what}: not refused");
                 };
-                assert_eq!(refusal.peer, PlaceId::SWITCH);
+                assert_eq!(refusal.peer, PeerId::SWITCH);
                 assert!(
                     names(&refusal.reason, setting.name, &file.terms(), &base.terms()),
                     "{what}: {refusal}"
@@ -116,7 +116,7 @@ fn walk(kind: TransportKind, secret: bool) {
             Outcome::Unheard => {
                 let at = waits(&file, &what, |event| match event {
                     PeerEvent::Waiting { peers, .. } => {
-                        matches!(&peers[..], [(PlaceId::SWITCH, Some(address))] if !address.is_empty())
+                        matches!(&peers[..], [(PeerId::SWITCH, Some(address))] if !address.is_empty())
                     }
                     _ => false,
                 });
@@ -125,7 +125,7 @@ fn walk(kind: TransportKind, secret: bool) {
             Outcome::OtherKey => {
                 let key = |reason: &Reason| *reason == Reason::Key;
                 let at = waits(&file, &what, |event| match event {
-                    PeerEvent::Refused(refusal) => refusal.peer == PlaceId::SWITCH && key(&refusal.reason),
+                    PeerEvent::Refused(refusal) => refusal.peer == PeerId::SWITCH && key(&refusal.reason),
                     _ => false,
                 });
                 assert!(matches!(at, JoinError::NoAnswer { other_key: true, .. }), "{what}: {at}");
@@ -136,7 +136,7 @@ fn walk(kind: TransportKind, secret: bool) {
                 let wrong = format!("127.0.0.1:{}", folder.ports[3]);
                 says(&mut other.peers().unwrap(), "node 1", |event| match event {
                     PeerEvent::Waiting { peers, .. } => {
-                        peers[..] == [(PlaceId::node(NodeId(0)), Some(wrong.clone()))]
+                        peers[..] == [(PeerId::node(NodeId(0)), Some(wrong.clone()))]
                     }
                     _ => false,
                 });
@@ -172,7 +172,7 @@ fn a_node_that_was_refused_joins_over_the_same_transport_when_the_switch_has_its
     let folder = Folder::new();
     let kind = TransportKind::SharedMemory;
     let base = folder.file(kind, false, &[]);
-    let transport = base.open(PlaceId::node(NodeId(1))).unwrap();
+    let transport = base.open(PeerId::node(NodeId(1))).unwrap();
     let join = || Rack::join_over(base.config.clone(), NodeId(1), &base.process(), Arc::clone(&transport));
     let rack = Running::start(&folder.file_with_other(kind, false, "[rack]", "block"));
     for _ in 0..2 {

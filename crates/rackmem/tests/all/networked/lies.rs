@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rackmem::transport::{Body, Contents, PlaceId};
+use rackmem::transport::{Body, Contents, PeerId};
 use rackmem::{Discipline, NodeId};
 use wire::{Packet, PacketKind};
 
@@ -30,7 +30,7 @@ impl Lies {
     }
 
     /// Hands a message on, or another one.
-    pub(crate) fn tell(&self, from: PlaceId, body: Body<'_>, each: &mut dyn FnMut(PlaceId, Body<'_>)) {
+    pub(crate) fn tell(&self, from: PeerId, body: Body<'_>, each: &mut dyn FnMut(PeerId, Body<'_>)) {
         let Some((packet, words)) = peeked(body).filter(|_| self.are_told.load(Ordering::SeqCst)) else {
             return each(from, body);
         };

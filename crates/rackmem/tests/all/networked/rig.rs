@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::lies::Lies;
 use rackmem::transport::inline::Hub;
-use rackmem::transport::{Body, Counters, Outgoing, PlaceId, Transport};
+use rackmem::transport::{Body, Counters, Outgoing, PeerId, Transport};
 use rackmem::{
     Config, Nanos, NodeId, ProcessConfig, Rack, Scheduling, SteeringCounts, SwitchProcess, Timing, Watch,
 };
@@ -25,10 +25,10 @@ struct Cable {
 }
 
 impl Transport for Cable {
-    fn me(&self) -> PlaceId {
+    fn me(&self) -> PeerId {
         self.inner.me()
     }
-    fn send(&self, to: PlaceId, body: Body<'_>, out: &mut Outgoing) {
+    fn send(&self, to: PeerId, body: Body<'_>, out: &mut Outgoing) {
         if !self.cut.load(Ordering::SeqCst) {
             self.inner.send(to, body, out);
         }
@@ -36,7 +36,7 @@ impl Transport for Cable {
     fn flush(&self, out: &mut Outgoing) {
         self.inner.flush(out);
     }
-    fn receive(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize {
+    fn receive(&self, each: &mut dyn FnMut(PeerId, Body<'_>)) -> usize {
         let cut = self.cut.load(Ordering::SeqCst);
         self.inner.receive(&mut |from, body| {
             if !cut {
@@ -90,7 +90,7 @@ fn faults() -> Rules<Passing> {
         .with(reorder(Nanos::from_micros(20)))
 }
 
-fn connect(hub: &Hub, place: PlaceId, faulty: bool) -> Arc<dyn Transport> {
+fn connect(hub: &Hub, place: PeerId, faulty: bool) -> Arc<dyn Transport> {
     let plain = Arc::new(hub.connect(place));
     if faulty { Arc::new(Faulty::new(plain, faults(), place.index() as u64)) } else { plain }
 }
@@ -146,7 +146,7 @@ impl Processes {
 
     fn join(&self, node: usize) -> (Rack, Arc<Cable>) {
         let node = NodeId(node as u16);
-        let inner = connect(&self.hub, PlaceId::node(node), self.faulty);
+        let inner = connect(&self.hub, PeerId::node(node), self.faulty);
         let cable = Arc::new(Cable { inner, cut: AtomicBool::new(false), lies: Lies::default() });
         (Rack::join_over(self.config.clone(), node, &self.process, cable.clone()).unwrap(), cable)
     }
@@ -196,7 +196,7 @@ impl Drop for Processes {
 }
 
 fn start_switch(hub: &Hub, config: &Config, faulty: bool, process: &ProcessConfig) -> SwitchThread {
-    let transport = connect(hub, PlaceId::SWITCH, faulty);
+    let transport = connect(hub, PeerId::SWITCH, faulty);
     let stop = Arc::new(AtomicBool::new(false));
     let mut switch = SwitchProcess::new(config, process, transport).unwrap();
     let stopped = Arc::clone(&stop);

@@ -70,7 +70,7 @@ rows! {
     OverflowsAreFirst, overflows, No, false, "an append on a client's own queue pair is overwritten by a WRITE that was in flight";
     WritesFindNothingSent, nothing_sent, Bound, true, "an append that is not steered, or the end of a chain, is overwritten";
     WritesTakeWhatIsAcknowledged, acknowledged, No, false, "a WRITE hits the next use of a slot whose append was refused";
-    PlacesAreLeftClean, places, No, false, "a key inherits another one's tail";
+    SlotsAreLeftClean, places, No, false, "a key inherits another one's tail";
     KnowledgeExpires, expires, No, false, "an append is sent to a slot that has come round";
     IntroductionsNameTheSwitch, introductions, No, false, "after a restart, a connection is known on which the switch before has moved an append, and another word is taken for the one that was asked about";
 }

@@ -29,7 +29,7 @@ fn take(consumer: &Consumer) -> (Taken, Result<(), Broken>, Vec<usize>) {
                 contents.copy_to(0, &mut vec![0; contents.bytes()]);
                 contents.bytes()
             }
-            Body::Lock(..) | Body::OneSided(..) => panic!("nobody sends that here"),
+            Body::Lock(..) | Body::Verbs(..) => panic!("nobody sends that here"),
             Body::Control(bytes) => bytes.len(),
         });
     });

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use transport::{Body, Contents, Outgoing, PlaceId, Transport};
+use transport::{Body, Contents, Outgoing, PeerId, Transport};
 use wire::{BlockTag, LockPacket, NodeId, Packet, PacketKind, RequesterId, Seq, SlotId, roce};
 
 use super::TIMEOUT;
@@ -13,7 +13,7 @@ const KNOCK: &[u8] = b"knock";
 /// A message that has come.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Message {
-    pub(crate) from: PlaceId,
+    pub(crate) from: PeerId,
     /// None: a control message.
     pub(crate) packet: Option<Packet>,
     /// A packet about a lock.
@@ -24,13 +24,13 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    pub(crate) const fn none(from: PlaceId) -> Self {
+    pub(crate) const fn none(from: PeerId) -> Self {
         Self { from, packet: None, lock: None, one_sided: None, bytes: Vec::new() }
     }
 }
 
-pub(crate) const fn node(number: u16) -> PlaceId {
-    PlaceId::node(NodeId(number))
+pub(crate) const fn node(number: u16) -> PeerId {
+    PeerId::node(NodeId(number))
 }
 
 /// A packet with this number and a payload of so many bytes.
@@ -57,13 +57,13 @@ pub(crate) fn bytes_of(words: &[u64]) -> Vec<u8> {
 }
 
 /// Sends and flushes one message.
-pub(crate) fn send(from: &dyn Transport, to: PlaceId, body: Body<'_>) {
+pub(crate) fn send(from: &dyn Transport, to: PeerId, body: Body<'_>) {
     let mut out = Outgoing::new();
     from.send(to, body, &mut out);
     from.flush(&mut out);
 }
 
-pub(crate) fn send_number(from: &dyn Transport, to: PlaceId, number: u64) {
+pub(crate) fn send_number(from: &dyn Transport, to: PeerId, number: u64) {
     send(from, to, Body::Packet(&packet(number, 0), Contents::None));
 }
 
@@ -85,7 +85,7 @@ fn take(at: &dyn Transport) -> (Vec<Message>, bool) {
             region.copy_to(0, &mut bytes);
             messages.push(Message { lock: Some(*packet), bytes, ..Message::none(from) });
         }
-        Body::OneSided(packet, payload, contents) => {
+        Body::Verbs(packet, payload, contents) => {
             let mut bytes = vec![0; payload];
             contents.copy_to(0, &mut bytes);
             messages.push(Message { one_sided: Some(*packet), bytes, ..Message::none(from) });
@@ -108,10 +108,10 @@ pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Sends to a place until it can be reached. Knocks that come later are no messages. Both receive, as places do: a
+/// Sends to a peer until it can be reached. Knocks that come later are no messages. Both receive, as peers do: a
 /// transport may have to answer.
 pub(crate) fn connect(from: &dyn Transport, to: &dyn Transport) {
-    until("reaching a place", || {
+    until("reaching a peer", || {
         send(from, to.me(), Body::Control(KNOCK));
         std::thread::sleep(std::time::Duration::from_millis(1));
         assert!(take(from).0.is_empty(), "nobody has sent anything to the sender");

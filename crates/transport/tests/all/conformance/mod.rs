@@ -1,4 +1,4 @@
-//! What every transport must do, as one body of tests over "a way to open places".
+//! What every transport must do, as one body of tests over "a way to open peers".
 //!
 //! A test file implements [`Rack`] for its transport and calls [`conformance!`]. Nothing here knows which transport it
 //! is; where transports may differ, the constants of `Rack` say what to expect. Waiting is for as long as it takes, up
@@ -11,25 +11,25 @@ pub(crate) use scenarios::*;
 
 use std::time::Duration;
 
-use transport::{PlaceId, Transport};
+use transport::{PeerId, Transport};
 
 /// How long a test waits for something that must happen.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A rack whose places talk over one kind of transport.
+/// A rack whose peers talk over one kind of transport.
 pub(crate) trait Rack: Sized + Sync {
-    /// Messages from one thread to one place arrive in the order in which they were sent.
+    /// Messages from one thread to one peer arrive in the order in which they were sent.
     const IN_ORDER: bool;
-    /// What was taken, and not counted as dropped, arrives for as long as both places live.
+    /// What was taken, and not counted as dropped, arrives for as long as both peers live.
     const LOSSLESS: bool;
-    /// Messages for a place that takes nothing away are in the end counted as dropped by the sender.
+    /// Messages for a peer that takes nothing away are in the end counted as dropped by the sender.
     const COUNTS_NO_ROOM: bool;
 
-    /// A rack without places, that carries blocks of up to 1 MiB.
+    /// A rack without peers, that carries blocks of up to 1 MiB.
     fn new() -> Self;
 
-    /// Opens a place, or opens it again after it was dropped.
-    fn open(&self, place: PlaceId) -> Box<dyn Transport>;
+    /// Opens a peer, or opens it again after it was dropped.
+    fn open(&self, peer: PeerId) -> Box<dyn Transport>;
 }
 
 /// One test for each scenario, for a type that implements [`Rack`].
@@ -48,7 +48,7 @@ macro_rules! conformance {
             one_sided_packets_arrive_whole_to_the_byte
             control_messages_arrive_whole
             everything_arrives_in_order_and_once
-            two_threads_of_one_place_can_send_at_a_time
+            two_threads_of_one_peer_can_send_at_a_time
             the_contents_may_change_after_send
             a_message_names_its_sender
             a_receiver_may_come_late

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use transport::{Body, Cause, Contents, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PlaceId, Transport};
+use transport::{Body, Cause, Contents, MOST_CONTROL, MOST_ONE_SIDED, Outgoing, PeerId, Transport};
 use wire::roce::{self, Aeth, Extension, Key, Opcode, Psn, QpNumber, Reth, Syndrome};
 use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, WaitList};
 
@@ -84,7 +84,7 @@ pub(crate) fn one_sided_packets_arrive_whole_to_the_byte<R: Rack>() {
             let zeroes = Contents::Zeroes(payload.next_multiple_of(8));
             for contents in [Contents::Own(&own), Contents::Shared(&shared), zeroes] {
                 let packet = roce::Packet::new(opcode, QpNumber::new(number), Psn::new(77), extension);
-                let message = deliver(&*a, &*b, R::LOSSLESS, Body::OneSided(&packet, payload, contents));
+                let message = deliver(&*a, &*b, R::LOSSLESS, Body::Verbs(&packet, payload, contents));
                 let whole =
                     if matches!(contents, Contents::Zeroes(_)) { vec![0; payload] } else { bytes_of(&own) };
                 let bytes = whole[..payload].to_vec();
@@ -95,7 +95,7 @@ pub(crate) fn one_sided_packets_arrive_whole_to_the_byte<R: Rack>() {
     }
     // And one without a payload, as they must be.
     let read = roce::Packet::new(Opcode::ReadRequest, QpNumber::new(2), Psn::new(3), Extension::Reth(reth()));
-    let message = deliver(&*a, &*b, R::LOSSLESS, Body::OneSided(&read, 0, Contents::None));
+    let message = deliver(&*a, &*b, R::LOSSLESS, Body::Verbs(&read, 0, Contents::None));
     assert_eq!(message.one_sided, Some(read));
 }
 
@@ -124,7 +124,7 @@ fn keep_window(sent: u64, arrived: &AtomicU64, lossless: bool) {
 /// What a receiver checks about numbered packets with a payload that depends on the number.
 #[derive(Default)]
 struct Seen {
-    /// How often each number came, by place and lane.
+    /// How often each number came, by peer and lane.
     times: BTreeMap<u64, usize>,
     highest: BTreeMap<u64, u64>,
 }
@@ -198,7 +198,7 @@ fn take_all<R: Rack>(at: &dyn Transport, all: u64, arrived: &AtomicU64, done: &A
     }
 }
 
-pub(crate) fn two_threads_of_one_place_can_send_at_a_time<R: Rack>() {
+pub(crate) fn two_threads_of_one_peer_can_send_at_a_time<R: Rack>() {
     const EACH: u64 = 2000;
     let rack = R::new();
     let (a, b) = two(&rack);
@@ -268,15 +268,15 @@ pub(crate) fn one_thread_at_a_time_receives<R: Rack>() {
 
 pub(crate) fn a_message_names_its_sender<R: Rack>() {
     let rack = R::new();
-    let receiver = rack.open(PlaceId::SWITCH);
-    let places = [node(0), node(1), node(31), node(63)];
-    for place in places {
-        let sender = rack.open(place);
+    let receiver = rack.open(PeerId::SWITCH);
+    let peers = [node(0), node(1), node(31), node(63)];
+    for peer in peers {
+        let sender = rack.open(peer);
         connect(&*sender, &*receiver);
-        let number = place.index() as u64;
+        let number = peer.index() as u64;
         let message =
             deliver(&*sender, &*receiver, R::LOSSLESS, Body::Packet(&packet(number, 0), Contents::None));
-        assert_eq!((message.from, number_of(&message)), (place, number));
+        assert_eq!((message.from, number_of(&message)), (peer, number));
     }
 }
 
@@ -405,7 +405,7 @@ pub(crate) fn a_sleeper_is_woken_for_every_message<R: Rack>() {
 pub(crate) fn several_senders_wake_one_sleeper<R: Rack>() {
     const EACH: u64 = 1000;
     let rack = R::new();
-    let receiver = rack.open(PlaceId::SWITCH);
+    let receiver = rack.open(PeerId::SWITCH);
     let senders: Vec<_> = (0..3).map(|number| rack.open(node(number))).collect();
     for sender in &senders {
         connect(&**sender, &*receiver);
@@ -415,7 +415,7 @@ pub(crate) fn several_senders_wake_one_sleeper<R: Rack>() {
         for (sender, taken) in senders.iter().zip(&taken) {
             scope.spawn(move || {
                 for number in 0..EACH {
-                    send_number(&**sender, PlaceId::SWITCH, number);
+                    send_number(&**sender, PeerId::SWITCH, number);
                     // The receiver falls asleep in between: all of what it misses would be a sleep without end.
                     until("the message to be taken", || taken.load(SeqCst) > number);
                 }
@@ -462,12 +462,12 @@ pub(crate) fn leaving_says_what_nobody_was_woken_for<R: Rack>() {
 
 pub(crate) fn an_observer_is_answered<R: Rack>() {
     let rack = R::new();
-    let switch = rack.open(PlaceId::SWITCH);
+    let switch = rack.open(PeerId::SWITCH);
     for question in [b"first", b"other"] {
-        let observer = rack.open(PlaceId::OBSERVER);
+        let observer = rack.open(PeerId::OBSERVER);
         let mut answer = Vec::new();
         until("an answer", || {
-            send(&*observer, PlaceId::SWITCH, Body::Control(question));
+            send(&*observer, PeerId::SWITCH, Body::Control(question));
             for message in receive(&*switch) {
                 send(&*switch, message.from, Body::Control(&message.bytes));
             }
@@ -475,7 +475,7 @@ pub(crate) fn an_observer_is_answered<R: Rack>() {
             answer = receive(&*observer);
             !answer.is_empty()
         });
-        assert_eq!((answer[0].from, &answer[0].bytes[..]), (PlaceId::SWITCH, &question[..]));
+        assert_eq!((answer[0].from, &answer[0].bytes[..]), (PeerId::SWITCH, &question[..]));
     }
 }
 

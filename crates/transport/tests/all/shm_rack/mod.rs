@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use transport::shm::{ShmConfig, ShmTransport};
-use transport::{PlaceId, Terms, Transport};
+use transport::{PeerId, Terms, Transport};
 
 use crate::conformance::Rack;
 
@@ -26,7 +26,7 @@ impl ShmRack {
         &self.dir
     }
 
-    fn config(&self, me: PlaceId) -> ShmConfig {
+    fn config(&self, me: PeerId) -> ShmConfig {
         ShmConfig { dir: self.dir.clone(), me, block: 1 << 20, ring_bytes: None, terms: Terms::default() }
     }
 }
@@ -42,8 +42,8 @@ impl Rack for ShmRack {
         Self { dir: std::env::temp_dir().join(name), made: true }
     }
 
-    fn open(&self, place: PlaceId) -> Box<dyn Transport> {
-        Box::new(ShmTransport::open(&self.config(place)).expect("opening a place"))
+    fn open(&self, peer: PeerId) -> Box<dyn Transport> {
+        Box::new(ShmTransport::open(&self.config(peer)).expect("opening a peer"))
     }
 }
 

@@ -17,7 +17,7 @@ use sim::fault::{Counts as FaultCounts, Rules};
 use sim::hardware::{Nic, SwitchPorts, Testbed};
 use sim::queue::EventQueue;
 use sim::system::{Place, Random};
-use transport::{Body, Cause, Contents, Counters, MOST_CONTROL, Outgoing, PlaceId, Transport};
+use transport::{Body, Cause, Contents, Counters, MOST_CONTROL, Outgoing, PeerId, Transport};
 use wire::packet::HEADER_BYTES;
 use wire::{LockPacket, Nanos, NodeId, Packet, roce};
 
@@ -26,7 +26,7 @@ const CREDIT: u64 = 4 << 20;
 /// Messages of one [`Transport::receive`], at most.
 const BURST: usize = 64;
 /// Cables of the switch: to every node that a rack can have, and to an observer.
-const PORTS: u16 = PlaceId::COUNT as u16 - 1;
+const PORTS: u16 = PeerId::COUNT as u16 - 1;
 
 /// The rack. Clones are the same one.
 #[derive(Clone)]
@@ -50,9 +50,9 @@ struct World {
     inboxes: Vec<Option<Inbox>>,
     incarnations: u64,
     /// When the last message of each way is complete.
-    completed: BTreeMap<(PlaceId, PlaceId), Nanos>,
+    completed: BTreeMap<(PeerId, PeerId), Nanos>,
     /// Bytes of each way that have not been handed over.
-    owed: BTreeMap<(PlaceId, PlaceId), u64>,
+    owed: BTreeMap<(PeerId, PeerId), u64>,
 }
 
 /// What a place has. It goes with the place's incarnation.
@@ -69,8 +69,8 @@ struct Inbox {
 
 #[derive(Clone)]
 struct Flight {
-    from: PlaceId,
-    to: PlaceId,
+    from: PeerId,
+    to: PeerId,
     /// The incarnation of the receiver that it was sent to.
     incarnation: u64,
     message: Arc<Message>,
@@ -81,7 +81,7 @@ struct Flight {
 enum Message {
     Packet(Packet, Vec<u64>),
     Lock(LockPacket, Vec<u64>),
-    OneSided(roce::Packet, usize, Vec<u64>),
+    Verbs(roce::Packet, usize, Vec<u64>),
     Control(Vec<u8>),
 }
 
@@ -95,7 +95,7 @@ impl Message {
         match self {
             Self::Packet(_, words) => (HEADER_BYTES + words.len() * 8) as u64,
             Self::Lock(packet, words) => (packet.head_bytes() + words.len() * 8) as u64,
-            Self::OneSided(packet, payload, _) => (packet.header_bytes() + payload) as u64,
+            Self::Verbs(packet, payload, _) => (packet.header_bytes() + payload) as u64,
             Self::Control(bytes) => bytes.len() as u64,
         }
     }
@@ -106,15 +106,15 @@ impl Message {
 }
 
 /// The port of the switch that a place's cable is in; none for the switch itself.
-fn port(place: PlaceId) -> Option<u16> {
+fn port(place: PeerId) -> Option<u16> {
     match place {
-        PlaceId::SWITCH => None,
-        PlaceId::OBSERVER => Some(PORTS - 1),
+        PeerId::SWITCH => None,
+        PeerId::OBSERVER => Some(PORTS - 1),
         node => Some(u16::from(node.to_wire())),
     }
 }
 
-fn endpoint(place: PlaceId) -> Place {
+fn endpoint(place: PeerId) -> Place {
     port(place).map_or(Place::Switch, |port| Place::Node(NodeId(port)))
 }
 
@@ -129,7 +129,7 @@ impl SimRack {
             ports: SwitchPorts::new(&testbed, PORTS),
             rules,
             random: Random::new(seed),
-            inboxes: (0..PlaceId::COUNT).map(|_| None).collect(),
+            inboxes: (0..PeerId::COUNT).map(|_| None).collect(),
             incarnations: 0,
             completed: BTreeMap::new(),
             owed: BTreeMap::new(),
@@ -138,7 +138,7 @@ impl SimRack {
     }
 
     /// Connects a place.
-    pub(crate) fn connect(&self, me: PlaceId) -> SimTransport {
+    pub(crate) fn connect(&self, me: PeerId) -> SimTransport {
         let mut world = self.shared.world();
         world.incarnations += 1;
         let incarnation = world.incarnations;
@@ -170,7 +170,7 @@ impl Shared {
 }
 
 impl World {
-    fn inbox(&mut self, place: PlaceId, incarnation: u64) -> Option<&mut Inbox> {
+    fn inbox(&mut self, place: PeerId, incarnation: u64) -> Option<&mut Inbox> {
         self.inboxes[place.index()].as_mut().filter(|inbox| inbox.incarnation == incarnation)
     }
 
@@ -236,7 +236,7 @@ impl World {
     }
 
     /// The next message for a place, once it has arrived.
-    fn take(&mut self, place: PlaceId, incarnation: u64) -> Option<Flight> {
+    fn take(&mut self, place: PeerId, incarnation: u64) -> Option<Flight> {
         loop {
             if let Some(flight) = self.inbox(place, incarnation)?.arrived.pop_front() {
                 self.settle(&flight);
@@ -251,7 +251,7 @@ impl World {
 
 /// One place's connection.
 pub(crate) struct SimTransport {
-    me: PlaceId,
+    me: PeerId,
     incarnation: u64,
     shared: Arc<Shared>,
     receiving: Mutex<()>,
@@ -293,11 +293,11 @@ impl Drop for SimTransport {
 }
 
 impl Transport for SimTransport {
-    fn me(&self) -> PlaceId {
+    fn me(&self) -> PeerId {
         self.me
     }
 
-    fn send(&self, to: PlaceId, body: Body<'_>, _: &mut Outgoing) {
+    fn send(&self, to: PeerId, body: Body<'_>, _: &mut Outgoing) {
         assert_ne!(to, self.me, "nothing is sent to oneself");
         let message = match body {
             Body::Packet(packet, contents) => {
@@ -308,9 +308,9 @@ impl Transport for SimTransport {
                 assert_eq!(contents.bytes(), packet.payload as usize, "{packet:?}");
                 Message::Lock(*packet, contents.to_words())
             }
-            Body::OneSided(packet, payload, contents) => {
+            Body::Verbs(packet, payload, contents) => {
                 assert_eq!(contents.bytes(), payload.next_multiple_of(8), "{packet:?}");
-                Message::OneSided(*packet, payload, contents.to_words())
+                Message::Verbs(*packet, payload, contents.to_words())
             }
             Body::Control(bytes) => {
                 assert!(bytes.len() <= MOST_CONTROL, "{} bytes", bytes.len());
@@ -336,7 +336,7 @@ impl Transport for SimTransport {
 
     fn flush(&self, _: &mut Outgoing) {}
 
-    fn receive(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize {
+    fn receive(&self, each: &mut dyn FnMut(PeerId, Body<'_>)) -> usize {
         let Ok(_receiving) = self.receiving.try_lock() else { return 0 };
         let (mut received, mut bytes) = (0, 0);
         while received < BURST {
@@ -348,8 +348,8 @@ impl Transport for SimTransport {
                     each(flight.from, Body::Packet(packet, Contents::own(words)))
                 }
                 Message::Lock(packet, words) => each(flight.from, Body::Lock(packet, Contents::own(words))),
-                Message::OneSided(packet, payload, words) => {
-                    each(flight.from, Body::OneSided(packet, *payload, Contents::own(words)));
+                Message::Verbs(packet, payload, words) => {
+                    each(flight.from, Body::Verbs(packet, *payload, Contents::own(words)));
                 }
                 Message::Control(bytes) => each(flight.from, Body::Control(bytes)),
             }

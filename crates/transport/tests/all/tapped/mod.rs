@@ -1,4 +1,4 @@
-//! Two places with UDP transports, and a wire between them that the test holds in its hands: nothing passes unless
+//! Two peers with UDP transports, and a wire between them that the test holds in its hands: nothing passes unless
 //! the test passes it on. Runs in tests.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
@@ -7,16 +7,16 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use transport::udp::{Key, Naming, UdpConfig, UdpTransport};
-use transport::{Body, Cause, Contents, Outgoing, PlaceId, Terms, Transport};
+use transport::{Body, Cause, Contents, Outgoing, PeerId, Terms, Transport};
 use wire::coherence::PacketKind;
 use wire::{BlockTag, NodeId, Packet, RequesterId, Seq, SlotId};
 
 /// Bytes of a block in these tests.
 pub(crate) const BLOCK: u64 = 1 << 20;
 /// Node 0.
-pub(crate) const A: PlaceId = PlaceId::node(NodeId(0));
+pub(crate) const A: PeerId = PeerId::node(NodeId(0));
 /// Node 1.
-pub(crate) const B: PlaceId = PlaceId::node(NodeId(1));
+pub(crate) const B: PeerId = PeerId::node(NodeId(1));
 /// The longest that anything may take before a test gives up.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -49,17 +49,12 @@ pub(crate) fn key(number: u8) -> Option<Key> {
     Some(Key::from_bytes([number; 32]))
 }
 
-/// The configuration of a place on loopback.
-pub(crate) fn config(
-    me: PlaceId,
-    peers: &[(PlaceId, SocketAddr)],
-    key: Option<Key>,
-    mtu: usize,
-) -> UdpConfig {
+/// The configuration of a peer on loopback.
+pub(crate) fn config(me: PeerId, peers: &[(PeerId, SocketAddr)], key: Option<Key>, mtu: usize) -> UdpConfig {
     UdpConfig {
         me,
         listen: loopback(),
-        peers: peers.iter().map(|&(place, address)| (place, address.into())).collect(),
+        peers: peers.iter().map(|&(peer, address)| (peer, address.into())).collect(),
         naming: Naming::default(),
         key,
         mtu,
@@ -75,21 +70,21 @@ pub(crate) fn loopback() -> SocketAddr {
 }
 
 /// Receives once, and adds what came.
-pub(crate) fn receive(transport: &UdpTransport, got: &mut Vec<(PlaceId, Message)>) -> usize {
+pub(crate) fn receive(transport: &UdpTransport, got: &mut Vec<(PeerId, Message)>) -> usize {
     transport.receive(&mut |from, body| {
         let message = match body {
             Body::Packet(packet, Contents::None) => Message::Packet(*packet, Vec::new()),
             Body::Packet(packet, Contents::Own(words)) => Message::Packet(*packet, words.to_vec()),
             Body::Packet(packet, Contents::Zeroes(bytes)) => Message::Zeroes(*packet, bytes),
             Body::Packet(_, Contents::Shared(_)) => panic!("received contents are nobody else's"),
-            Body::Lock(..) | Body::OneSided(..) => panic!("nobody sends that here"),
+            Body::Lock(..) | Body::Verbs(..) => panic!("nobody sends that here"),
             Body::Control(bytes) => Message::Control(bytes.to_vec()),
         };
         got.push((from, message));
     })
 }
 
-/// How many messages this place has dropped for this cause.
+/// How many messages this peer has dropped for this cause.
 pub(crate) fn dropped(transport: &UdpTransport, cause: Cause) -> u64 {
     transport.counters().counts().dropped_for(cause)
 }
@@ -104,7 +99,7 @@ pub(crate) fn refused(transport: &UdpTransport) -> u64 {
         .sum()
 }
 
-/// The wire between two places.
+/// The wire between two peers.
 pub(crate) struct Tap {
     /// Where A sends to.
     a_side: UdpSocket,
@@ -174,7 +169,7 @@ fn take(socket: &UdpSocket) -> Vec<Vec<u8>> {
     all
 }
 
-/// Two places and the wire.
+/// Two peers and the wire.
 pub(crate) struct Pair {
     /// Node 0.
     pub(crate) a: UdpTransport,
@@ -183,9 +178,9 @@ pub(crate) struct Pair {
     /// Between them.
     pub(crate) tap: Tap,
     /// What A has received.
-    pub(crate) got_a: Vec<(PlaceId, Message)>,
+    pub(crate) got_a: Vec<(PeerId, Message)>,
     /// What B has received.
-    pub(crate) got_b: Vec<(PlaceId, Message)>,
+    pub(crate) got_b: Vec<(PeerId, Message)>,
 }
 
 impl Pair {
@@ -197,11 +192,11 @@ impl Pair {
     /// With these keys and settings, not connected yet.
     pub(crate) fn of(a: (Option<Key>, Terms), b: (Option<Key>, Terms), mtu: usize) -> Self {
         let tap = Tap::new();
-        let place = |me, peer, address, (key, terms)| {
+        let peer_id = |me, peer, address, (key, terms)| {
             UdpTransport::bind(&UdpConfig { terms, ..config(me, &[(peer, address)], key, mtu) })
-                .expect("a place")
+                .expect("a peer_id")
         };
-        let (a, b) = (place(A, B, tap.for_a(), a), place(B, A, tap.for_b(), b));
+        let (a, b) = (peer_id(A, B, tap.for_a(), a), peer_id(B, A, tap.for_b(), b));
         Self { a, b, tap, got_a: Vec::new(), got_b: Vec::new() }
     }
 
@@ -298,7 +293,7 @@ impl Pair {
 
     /// The numbers of the packets that B has received, in order; their contents are checked.
     pub(crate) fn numbers(&self) -> Vec<u64> {
-        let number = |(from, message): &(PlaceId, Message)| match message {
+        let number = |(from, message): &(PeerId, Message)| match message {
             Message::Packet(got, words) => {
                 assert_eq!(*from, A);
                 assert_eq!(*got, packet(got.seq.0, words.len()));

@@ -117,7 +117,7 @@ const PLAIN: Scope = Scope {
 const PEEK: Scope = Scope { peeks: true, threads: TAKING_TURNS, ..PLAIN };
 
 /// Requests wait in a queue.
-const LINE: Scope = Scope { queue: true, directory: SWITCH, ..PLAIN };
+const QUEUE: Scope = Scope { queue: true, directory: SWITCH, ..PLAIN };
 
 /// All scopes.
 #[rustfmt::skip]
@@ -182,24 +182,24 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "to-and-fro-duplicate", about: "the same, 1 packet may come twice", adds: 1, removes: 1, duplicates: 1, ..PLAIN },
     Scope { name: "add-3", about: "3 nodes, the entry may move to the switch", adds: 1, threads: THREE, nodes: 3, ..PLAIN },
     Scope { name: "remove-3", about: "3 nodes, the entry may move back", directory: SWITCH, removes: 1, threads: THREE, nodes: 3, ..PLAIN },
-    Scope { name: "line", about: "requests stand in line; 2 nodes, 1 turn each, retries overlap unlocks", patient: false, ..LINE },
-    Scope { name: "line-in-order", about: "the same with 2 turns each, packets in order", threads: TWO_EACH, reorder: false, ..LINE },
-    Scope { name: "line-two-turns", about: "2 turns each", threads: TWO_EACH, ..LINE },
-    Scope { name: "line-loss", about: "2 packets may be lost", losses: 2, ..LINE },
-    Scope { name: "line-duplicate", about: "1 packet may come twice", duplicates: 1, ..LINE },
-    Scope { name: "line-timeout", about: "1 time-out may be premature", premature: 1, ..LINE },
-    Scope { name: "line-loss-duplicate", about: "1 lost, 1 twice", losses: 1, duplicates: 1, ..LINE },
-    Scope { name: "line-evict", about: "2 blocks, caches of 1 frame", threads: EVICTING, blocks: 2, frames: 1, ..LINE },
-    Scope { name: "line-remove", about: "the entry may move back", removes: 1, ..LINE },
-    Scope { name: "line-threads", about: "2 threads on one node, 1 on the other", threads: TWO_ON_ONE, ..LINE },
-    Scope { name: "line-turns", about: "a writer and a reader in turns; 1 packet may come twice", threads: TAKING_TURNS, duplicates: 1, ..LINE },
-    Scope { name: "line-late-write", about: "2 writers in turns, packets in order, a WRITE-MISS may come twice", threads: WRITING_TURNS, reorder: false, duplicates: 1, twice: Some(PacketKind::WriteMiss), ..LINE },
-    Scope { name: "line-late-follow", about: "2 writers in turns, a FOLLOW may come twice", threads: MANY_WRITES, duplicates: 1, twice: Some(PacketKind::Follow), ..LINE },
-    Scope { name: "line-3-writers", about: "3 writers, packets in order", threads: THREE_WRITERS, nodes: 3, reorder: false, ..LINE },
-    Scope { name: "line-3-writers-loss", about: "3 writers, packets in order, 1 may be lost", threads: THREE_WRITERS, nodes: 3, reorder: false, losses: 1, ..LINE },
-    Scope { name: "line-3-writers-duplicate", about: "3 writers, packets in order, 1 may come twice", threads: THREE_WRITERS, nodes: 3, reorder: false, duplicates: 1, ..LINE },
-    Scope { name: "line-3-in-order", about: "3 nodes, 1 turn each, packets in order", threads: THREE, nodes: 3, reorder: false, ..LINE },
-    Scope { name: "line-3", about: "3 nodes, 1 turn each", threads: THREE, nodes: 3, ..LINE },
+    Scope { name: "queue", about: "requests wait in a queue; 2 nodes, 1 turn each, retries overlap unlocks", patient: false, ..QUEUE },
+    Scope { name: "queue-in-order", about: "the same with 2 turns each, packets in order", threads: TWO_EACH, reorder: false, ..QUEUE },
+    Scope { name: "queue-two-turns", about: "2 turns each", threads: TWO_EACH, ..QUEUE },
+    Scope { name: "queue-loss", about: "2 packets may be lost", losses: 2, ..QUEUE },
+    Scope { name: "queue-duplicate", about: "1 packet may come twice", duplicates: 1, ..QUEUE },
+    Scope { name: "queue-timeout", about: "1 time-out may be premature", premature: 1, ..QUEUE },
+    Scope { name: "queue-loss-duplicate", about: "1 lost, 1 twice", losses: 1, duplicates: 1, ..QUEUE },
+    Scope { name: "queue-evict", about: "2 blocks, caches of 1 frame", threads: EVICTING, blocks: 2, frames: 1, ..QUEUE },
+    Scope { name: "queue-remove", about: "the entry may move back", removes: 1, ..QUEUE },
+    Scope { name: "queue-threads", about: "2 threads on one node, 1 on the other", threads: TWO_ON_ONE, ..QUEUE },
+    Scope { name: "queue-turns", about: "a writer and a reader in turns; 1 packet may come twice", threads: TAKING_TURNS, duplicates: 1, ..QUEUE },
+    Scope { name: "queue-late-write", about: "2 writers in turns, packets in order, a WRITE-MISS may come twice", threads: WRITING_TURNS, reorder: false, duplicates: 1, twice: Some(PacketKind::WriteMiss), ..QUEUE },
+    Scope { name: "queue-late-follow", about: "2 writers in turns, a FOLLOW may come twice", threads: MANY_WRITES, duplicates: 1, twice: Some(PacketKind::Follow), ..QUEUE },
+    Scope { name: "queue-3-writers", about: "3 writers, packets in order", threads: THREE_WRITERS, nodes: 3, reorder: false, ..QUEUE },
+    Scope { name: "queue-3-writers-loss", about: "3 writers, packets in order, 1 may be lost", threads: THREE_WRITERS, nodes: 3, reorder: false, losses: 1, ..QUEUE },
+    Scope { name: "queue-3-writers-duplicate", about: "3 writers, packets in order, 1 may come twice", threads: THREE_WRITERS, nodes: 3, reorder: false, duplicates: 1, ..QUEUE },
+    Scope { name: "queue-3-in-order", about: "3 nodes, 1 turn each, packets in order", threads: THREE, nodes: 3, reorder: false, ..QUEUE },
+    Scope { name: "queue-3", about: "3 nodes, 1 turn each", threads: THREE, nodes: 3, ..QUEUE },
     Scope { name: "peek", about: "a writer, and a reader that peeks; entry at the home", ..PEEK },
     Scope { name: "peek-loss", about: "the same, 1 packet may be lost", losses: 1, ..PEEK },
     Scope { name: "peek-duplicate", about: "the same, 1 packet may come twice", duplicates: 1, ..PEEK },
@@ -214,8 +214,8 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "peek-switch-loss", about: "the same, 1 packet may be lost", directory: SWITCH, losses: 1, ..PEEK },
     Scope { name: "peek-switch-duplicate", about: "the same, 1 packet may come twice", directory: SWITCH, duplicates: 1, ..PEEK },
     Scope { name: "peek-switch-3", about: "3 nodes", nodes: 3, threads: THREE_READ_WRITE, directory: SWITCH, ..PEEK },
-    Scope { name: "peek-line", about: "the same with the line, 2 nodes", queue: true, directory: SWITCH, ..PEEK },
-    Scope { name: "peek-line-duplicate", about: "with the line, 1 turn each, 1 packet may come twice", queue: true, directory: SWITCH, threads: ONE_EACH, duplicates: 1, ..PEEK },
+    Scope { name: "peek-queue", about: "the same with the queue, 2 nodes", queue: true, directory: SWITCH, ..PEEK },
+    Scope { name: "peek-queue-duplicate", about: "with the queue, 1 turn each, 1 packet may come twice", queue: true, directory: SWITCH, threads: ONE_EACH, duplicates: 1, ..PEEK },
     Scope { name: "add-persistent", about: "the entry moves to the switch as soon as it is free", adds: 1, persistent: true, ..PLAIN },
     Scope { name: "add-persistent-duplicate", about: "the same, 1 packet may come twice", adds: 1, persistent: true, duplicates: 1, ..PLAIN },
 ];

@@ -19,11 +19,11 @@ mutants! {
     UnlocksAreRepeated, Runs, "a lost unlock leaves the entry locked";
     WaitsAreBounded, scenario!(a_lock_holder_was_cut_off), "after a few losses a node sits on a lock for longer than all others can wait";
     PeekKnowsItsAnswer, Scope("peek-duplicate"), "a late answer to an earlier PEEK is read as one to this";
-    HandsOverOnce, Scope("line-late-follow"), "a late word of a former follower hands the lock to nobody";
-    HandedUnlockSaysSo, Scope("line"), "an unlock is answered \"followed\" for ever, though the lock went on";
-    FollowedWaits, Scope("line"), "who stands behind is forgotten";
-    RefusedInLineInstalls, Scope("line-evict"), "what the one before has done is forgotten";
-    UnlocksKeepTheirPlace, Scope("line-duplicate"), "a late copy of a request takes the block from whoever stood behind";
+    HandsOverOnce, Scope("queue-late-follow"), "a late word of a former follower hands the lock to nobody";
+    HandedUnlockSaysSo, Scope("queue"), "an unlock is answered \"followed\" for ever, though the lock went on";
+    FollowedWaits, Scope("queue"), "who stands behind is forgotten";
+    RefusedInLineInstalls, Scope("queue-evict"), "what the one before has done is forgotten";
+    UnlocksKeepTheirPlace, Scope("queue-duplicate"), "a late copy of a request takes the block from whoever stood behind";
     AgentIgnoresOld, Scope("switch-late-read"), "a late copy of an old request takes a block away";
     AgentKnowsParities, Runs, "a request of one parity hides the repeated one of the other";
     AgentKeepsAnswers, Runs, "the data of a lost answer is gone";
@@ -55,7 +55,7 @@ mutants! {
     UnlockOfNothingIsShort, Subsumed("switch-duplicate"), "a late second pass resets the score of a later event";
     ClaimIsMarked, Runs, "two copies of an ADD claim two ways";
     AddIsIdempotent, Runs, "a tag stands in two ways";
-    JoinsOnce, Scope("line-duplicate"), "a repeated request stands in line behind itself";
+    JoinsOnce, Scope("queue-duplicate"), "a repeated request stands in line behind itself";
     RemoveCommits, Runs, "an entry goes whose home has not heard of it";
     EpochsAreFenced, Restarts(0), "packets of the switch's former incarnation act";
     IncarnationsAreFenced, scenario!(a_packet_of_a_former_incarnation_comes), "packets of a node's former incarnation act";

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use rackmem::transport::inline::Hub;
-use rackmem::transport::{Body, Counters, Outgoing, PlaceId, Transport};
+use rackmem::transport::{Body, Counters, Outgoing, PeerId, Transport};
 use rackmem::{ChainsConfig, Config, Nanos, NodeId, ProcessConfig, Rack, SwitchProcess};
 
 /// Opcodes of what nodes have sent.
@@ -21,11 +21,11 @@ struct Tap {
 }
 
 impl Transport for Tap {
-    fn me(&self) -> PlaceId {
+    fn me(&self) -> PeerId {
         self.inner.me()
     }
-    fn send(&self, to: PlaceId, body: Body<'_>, out: &mut Outgoing) {
-        if let Body::OneSided(packet, ..) = body {
+    fn send(&self, to: PeerId, body: Body<'_>, out: &mut Outgoing) {
+        if let Body::Verbs(packet, ..) = body {
             self.sent.lock().expect("nobody panics").push(format!("{:?}", packet.opcode));
         }
         self.inner.send(to, body, out);
@@ -33,7 +33,7 @@ impl Transport for Tap {
     fn flush(&self, out: &mut Outgoing) {
         self.inner.flush(out);
     }
-    fn receive(&self, each: &mut dyn FnMut(PlaceId, Body<'_>)) -> usize {
+    fn receive(&self, each: &mut dyn FnMut(PeerId, Body<'_>)) -> usize {
         self.inner.receive(each)
     }
     fn attend(&self) {
@@ -62,12 +62,12 @@ pub(super) fn opcodes() -> Vec<String> {
         Config { nodes: 2, memory: 8 << 20, cache: 1 << 20, steering: Some(usize::MAX), ..Config::default() };
     let (hub, sent, process) = (Hub::default(), Sent::default(), ProcessConfig::default());
     let stop = AtomicBool::new(false);
-    let transport = Arc::new(hub.connect(PlaceId::SWITCH));
+    let transport = Arc::new(hub.connect(PeerId::SWITCH));
     let mut switch = SwitchProcess::new(&config, &process, transport).expect("a possible rack");
     thread::scope(|scope| {
         scope.spawn(|| switch.run(&stop));
         let join = |node| {
-            let tap = Tap { inner: Arc::new(hub.connect(PlaceId::node(node))), sent: Arc::clone(&sent) };
+            let tap = Tap { inner: Arc::new(hub.connect(PeerId::node(node))), sent: Arc::clone(&sent) };
             let (config, process) = (config.clone(), &process);
             scope.spawn(move || Rack::join_over(config, node, process, Arc::new(tap)).expect("it joins"))
         };

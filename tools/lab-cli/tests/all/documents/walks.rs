@@ -73,8 +73,8 @@ fn kinds(datagram: &[u8]) -> Vec<String> {
         "ControlSegment",
         "Lock",
         "LockSegment",
-        "OneSided",
-        "OneSidedSegment",
+        "Verbs",
+        "VerbsSegment",
         "Whereabouts",
     ];
     let mut all = vec![name(&["", "Data", "Hello"], datagram[3])];

@@ -1,16 +1,16 @@
-//! Who can send and receive: the places of a rack.
+//! Who can send and receive: the peers of a rack.
 
 use core::fmt;
 
 use wire::{Copyset, Endpoint, NodeId};
 
-/// A place of the rack, as transports number them: nodes by their number, then the switch, then a place for whoever
+/// A peer of the rack, as transports number them: nodes by their number, then the switch, then a peer for whoever
 /// only asks how the rack is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PlaceId(u8);
+pub struct PeerId(u8);
 
-impl PlaceId {
-    /// How many places there can be.
+impl PeerId {
+    /// How many peers there can be.
     pub const COUNT: usize = Copyset::NODES + 2;
     /// The switch.
     pub const SWITCH: Self = Self(Copyset::NODES as u8);
@@ -39,7 +39,7 @@ impl PlaceId {
         if self.index() < Copyset::NODES { Some(NodeId(self.0 as u16)) } else { None }
     }
 
-    /// For tables with [`PlaceId::COUNT`] rows.
+    /// For tables with [`PeerId::COUNT`] rows.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -49,13 +49,13 @@ impl PlaceId {
         self.0
     }
 
-    /// The place with this wire form.
+    /// The peer with this wire form.
     pub const fn from_wire(byte: u8) -> Option<Self> {
         if (byte as usize) < Self::COUNT { Some(Self(byte)) } else { None }
     }
 }
 
-impl fmt::Display for PlaceId {
+impl fmt::Display for PeerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.as_node(), *self) {
             (Some(node), _) => write!(f, "{node}"),
@@ -65,10 +65,10 @@ impl fmt::Display for PlaceId {
     }
 }
 
-impl fmt::Debug for PlaceId {
+impl fmt::Debug for PeerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-sorted::key!(PlaceId: u8 = |it| it.0);
+sorted::key!(PeerId: u8 = |it| it.0);

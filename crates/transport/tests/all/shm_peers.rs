@@ -1,4 +1,4 @@
-//! Opening places in shared memory: who may, where, and what is said to those who may not.
+//! Opening peers in shared memory: who may, where, and what is said to those who may not.
 #![cfg(target_os = "linux")]
 
 use std::fs::{self, DirBuilder, Permissions};
@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use transport::shm::{Error, ShmConfig, ShmTransport};
-use transport::{PlaceId, Terms};
+use transport::{PeerId, Terms};
 use wire::NodeId;
 
 /// A directory for one test, which goes with it.
@@ -14,7 +14,7 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(test: &str) -> Self {
-        let dir = std::env::temp_dir().join(format!("rackmem-places-{test}-{}", std::process::id()));
+        let dir = std::env::temp_dir().join(format!("rackmem-peers-{test}-{}", std::process::id()));
         DirBuilder::new().mode(0o700).create(&dir).unwrap();
         Self(dir)
     }
@@ -33,7 +33,7 @@ impl Drop for Scratch {
 fn config(dir: &Path) -> ShmConfig {
     ShmConfig {
         dir: dir.to_path_buf(),
-        me: PlaceId::node(NodeId(3)),
+        me: PeerId::node(NodeId(3)),
         block: 4096,
         ring_bytes: None,
         terms: Terms::default(),
@@ -57,10 +57,10 @@ fn refusal(config: &ShmConfig, words: &[&str]) -> Error {
 #[test]
 fn the_directory_is_made_for_its_user_alone_and_left_empty() {
     let scratch = Scratch::new("made");
-    let place = ShmTransport::open(&config(&scratch.rack())).unwrap();
+    let peer = ShmTransport::open(&config(&scratch.rack())).unwrap();
     assert_eq!(mode(&scratch.rack()), 0o700);
     assert!(scratch.rack().join("node-3.sock").exists());
-    drop(place);
+    drop(peer);
     assert_eq!(fs::read_dir(scratch.rack()).unwrap().count(), 0);
 }
 
@@ -99,17 +99,17 @@ fn what_is_no_directory_is_refused() {
 }
 
 #[test]
-fn a_place_that_incarnations_is_not_opened_twice() {
+fn a_peer_that_lives_is_not_opened_twice() {
     let scratch = Scratch::new("twice");
     let config = config(&scratch.rack());
-    let place = ShmTransport::open(&config).unwrap();
+    let peer = ShmTransport::open(&config).unwrap();
     refusal(&config, &["node 3", "node-3.lock", "end it first"]);
-    drop(place);
+    drop(peer);
     ShmTransport::open(&config).unwrap();
 }
 
 #[test]
-fn what_a_dead_place_left_is_replaced() {
+fn what_a_dead_peer_left_is_repeerd() {
     let scratch = Scratch::new("stale");
     DirBuilder::new().mode(0o700).create(scratch.rack()).unwrap();
     let socket = scratch.rack().join("node-3.sock");
@@ -125,7 +125,7 @@ fn what_a_dead_observer_left_is_swept_away_by_the_next() {
     DirBuilder::new().mode(0o700).create(scratch.rack()).unwrap();
     fs::write(scratch.rack().join("observer-1-0.sock"), "").unwrap();
     fs::write(scratch.rack().join("observer-1-0.lock"), "").unwrap();
-    let living = ShmConfig { me: PlaceId::OBSERVER, ..config(&scratch.rack()) };
+    let living = ShmConfig { me: PeerId::OBSERVER, ..config(&scratch.rack()) };
     let observers = [ShmTransport::open(&living).unwrap(), ShmTransport::open(&living).unwrap()];
     assert_eq!(fs::read_dir(scratch.rack()).unwrap().count(), 2 * observers.len(), "the living ones stay");
 }
