@@ -20,6 +20,8 @@ pub struct RosterEntry {
     pub session: Session,
     /// It goes on.
     pub alive: bool,
+    /// The node has had an incarnation before this one.
+    pub returned: bool,
 }
 
 /// The rack in one epoch.

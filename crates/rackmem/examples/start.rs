@@ -4,7 +4,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use rackmem::{GlobalAddr, LockError, Locked, NodeId, Rack, RackFile};
+use rackmem::{GlobalAddr, Locked, NodeId, Rack, RackFile};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -27,7 +27,7 @@ pub fn count(file: &Path, node: u16, address: Option<u64>) -> Outcome {
     };
     println!("node {node} counts at {}", counter.addr().bits());
     for _ in 0..30 {
-        let mut value = counter.write(&mut here).or_else(LockError::into_guard)?;
+        let mut value = counter.write(&mut here)?;
         *value += 1;
         println!("node {node}: {}", *value);
         drop(value); // here the lock is released; it stays on this node until another one asks

@@ -11,11 +11,12 @@ use live::memory::NodeMemory;
 use live::networked::{NetworkedNode, NodeSetup};
 use membership::Session;
 use transport::{PeerId, Transport};
-use wire::{BlockTag, Copyset, Discipline, Nanos, NodeId};
+use wire::{BlockTag, Copyset, Discipline, Nanos, NodeId, Refusal};
 
 use crate::config::{Config, ConfigError, ProcessConfig};
 use crate::error::JoinError;
 use crate::handle::NodeHandle;
+use crate::named::NameService;
 use crate::peers::{PeerWatch, authenticates};
 
 /// How long one attempt to join takes while no switch has answered.
@@ -34,6 +35,8 @@ pub(crate) struct Inner {
     handles: AtomicU64,
     /// Accesses that needed no message, as far as the handles have said.
     hits: Box<[AtomicU64]>,
+    /// The names that the nodes in this process keep.
+    names: Box<[NameService]>,
 }
 
 /// Where the places of the rack are.
@@ -71,6 +74,22 @@ impl Inner {
         match &self.places {
             Places::Embedded(rack) => rack.now(),
             Places::Joined { node, .. } => node.now(),
+        }
+    }
+
+    /// The epoch that this process is in; an embedded rack has but one.
+    pub(crate) fn epoch(&self) -> u32 {
+        match &self.places {
+            Places::Embedded(_) => 0,
+            Places::Joined { node, .. } => node.epoch().0,
+        }
+    }
+
+    /// The names that a node keeps, if it is in this process.
+    pub(crate) fn names(&self, node: NodeId) -> Option<&NameService> {
+        match &self.places {
+            Places::Embedded(_) => self.names.get(node.index()),
+            Places::Joined { node: here, .. } => self.names.first().filter(|_| here.id() == node),
         }
     }
 
@@ -247,7 +266,22 @@ impl Rack {
 
     fn of(places: Places, config: Config) -> Self {
         let hits = (0..config.nodes).map(|_| AtomicU64::new(0)).collect();
-        Self { inner: Arc::new(Inner { places, config, handles: AtomicU64::new(0), hits }) }
+        let names = match &places {
+            Places::Embedded(_) => config.ids().map(|id| NameService::new(id, 0, false)).collect(),
+            Places::Joined { node, .. } => {
+                [NameService::new(node.id(), node.incarnation().0, node.has_returned())].into()
+            }
+        };
+        let inner = Arc::new(Inner { places, config, handles: AtomicU64::new(0), hits, names });
+        if let Places::Joined { node, .. } = &inner.places {
+            let (rack, id) = (Arc::downgrade(&inner), node.id());
+            node.serve_names(Box::new(move |from, words| {
+                // A process that is about to end keeps no names.
+                let rack = rack.upgrade().ok_or(Refusal::NodeDown)?;
+                rack.names(id).expect("it is this node").serve(&rack, from, words)
+            }));
+        }
+        Self { inner }
     }
 
     /// A handle for one thread that works on this process's node.

@@ -170,7 +170,7 @@ impl Config {
     }
 
     /// The numbers of the nodes.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+    pub fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.nodes).map(|id| NodeId(u16::try_from(id).expect("at most 64 nodes")))
     }
 

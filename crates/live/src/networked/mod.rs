@@ -26,6 +26,7 @@
 //! | `service.rs` | the thread that works when no other does |
 //! | `verbs/` | a software NIC: operations on the memory of other nodes |
 //! | `chains.rs` | chains: verbs through the switch, calls, metadata servers |
+//! | `names.rs` | what nodes ask of each other about names |
 //! | `lease.rs` | until when a node may trust what it has |
 //! | `switch.rs` | the switch's process |
 //! | `log.rs` | what their operators must know |
@@ -37,6 +38,7 @@ mod driver;
 mod in_flight;
 pub mod lease;
 mod log;
+mod names;
 mod node;
 mod report;
 mod service;
@@ -45,6 +47,7 @@ mod switch;
 mod turns_tests;
 pub mod verbs;
 
+pub use self::names::NameServer;
 pub use self::node::{JoinError, NetworkedNode, NodeSetup};
 pub use self::report::{NodeReport, NodeStatus, SwitchReport, Watch};
 pub use self::switch::{NetworkedSwitch, SwitchSetup};

@@ -1,7 +1,7 @@
 //! A node's process: joining the rack, being declared dead, leaving.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,12 @@ use membership::{Message, Session, Timing};
 use node::{Node, Outcome, Pinned, Retransmission, Store, View};
 use switch::coherence::Dump;
 use transport::{Body, Cause, Contents, Outgoing, PeerId, Refusal, Transport};
-use wire::{Incarnation, Nanos, NodeId};
+use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::chains::ChainSide;
 use super::lease::Lease;
 use super::log::NodeLog;
+use super::names::NameServer;
 use super::report::NodeReport;
 use super::verbs::Verbs;
 use crate::actor::{Actor, Driver, NodeMachines, ThreadContext};
@@ -83,6 +84,10 @@ pub struct NetworkedNode {
     /// Hits that handles have reported.
     hits: AtomicU64,
     service: Mutex<Option<JoinHandle<()>>>,
+    /// Who answers for the names of this node.
+    pub(super) names: OnceLock<NameServer>,
+    /// The node has had an incarnation before this one: what was named there is lost.
+    returned: bool,
     /// Taken after the membership, and last.
     log: Mutex<NodeLog>,
 }
@@ -110,6 +115,7 @@ impl NetworkedNode {
         );
         let view = await_view(&mut member, &*transport, started, setup.timeout)?;
         let incarnation = view.incarnations[setup.id.index()].expect("a member is alive in its first view");
+        let returned = member.roster().entries[setup.id.index()].returned;
         let mut config = setup.rack.node(setup.id);
         config.incarnation = incarnation;
         config.retransmission =
@@ -139,6 +145,8 @@ impl NetworkedNode {
             leaving: AtomicBool::new(false),
             hits: AtomicU64::new(0),
             service: Mutex::new(None),
+            names: OnceLock::new(),
+            returned,
             log: Mutex::default(),
         });
         node.log().on_joined(setup.id, view.epoch, incarnation);
@@ -166,6 +174,21 @@ impl NetworkedNode {
     /// True if this peer is alive, as far as this node knows.
     pub fn is_alive(&self, peer: NodeId) -> bool {
         self.verbs.incarnation_of(peer).is_some()
+    }
+
+    /// True if the node has had an incarnation before this one, whose memory is lost.
+    pub const fn has_returned(&self) -> bool {
+        self.returned
+    }
+
+    /// The incarnation of the node that this process is.
+    pub const fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    /// The epoch that the node is in.
+    pub fn epoch(&self) -> SwitchEpoch {
+        self.member().epoch()
     }
 
     /// The node's memory, for hits.

@@ -8,7 +8,7 @@ use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::contact::Contact;
 use super::{Change, Coordinator, Effect, End, NodeSlot, Phase};
-use crate::roster::RosterEntry;
+use crate::roster::{RosterEntry, Session};
 use crate::timing::Timing;
 
 impl NodeSlot {
@@ -73,7 +73,11 @@ impl Coordinator {
 
     /// The epoch ends: whoever is dead is buried, whoever waits is let in.
     pub(super) fn change(&mut self, now: Nanos, out: &mut Vec<Effect>) {
-        let latest = self.highest.max(self.roster.epoch);
+        // Epochs run ahead of the seconds that pass: what is counted from an epoch's number on, and slower than some billions a second,
+        // is never ahead of what is counted from a later one.
+        let seconds = u32::try_from(now.0 / 1_000_000_000).unwrap_or(u32::MAX);
+        let passed = SwitchEpoch(self.config.origin.0.saturating_add(seconds));
+        let latest = self.highest.max(self.roster.epoch).max(passed);
         let epoch = SwitchEpoch(latest.0.saturating_add(1));
         let admitted: Vec<NodeId> = self.callers().map(|(node, _)| node).collect();
         let mut changes = Vec::new();
@@ -138,7 +142,9 @@ impl Coordinator {
             if last.alive && last.session != session {
                 self.buried.insert(last.session);
             }
-            self.roster.entries[at] = RosterEntry { incarnation: Incarnation(epoch.0), session, alive: true };
+            let returned = last.session != Session::default();
+            let incarnation = Incarnation(epoch.0);
+            self.roster.entries[at] = RosterEntry { incarnation, session, alive: true, returned };
         }
         self.slots[at].entry = self.slots[at].caller.take();
     }

@@ -40,7 +40,7 @@ pub(crate) fn encode_roster(roster: &Roster, out: &mut Vec<u8>) {
     for entry in &roster.entries {
         out.extend(entry.incarnation.0.to_le_bytes());
         out.extend(entry.session.0.to_le_bytes());
-        out.push(u8::from(entry.alive));
+        out.extend([u8::from(entry.alive), u8::from(entry.returned)]);
     }
 }
 
@@ -57,7 +57,8 @@ pub(crate) fn read_roster(reader: &mut Reader<'_>) -> Option<Roster> {
         if incarnation.0 > epoch.0 {
             return None;
         }
-        entries.push(RosterEntry { incarnation, session, alive: reader.bool()? });
+        let (alive, returned) = (reader.bool()?, reader.bool()?);
+        entries.push(RosterEntry { incarnation, session, alive, returned });
     }
     Some(Roster { epoch, entries })
 }

@@ -41,12 +41,13 @@ fn pulse() -> impl Strategy<Value = Message> {
 }
 
 fn know() -> impl Strategy<Value = Message> {
-    let entries = prop::collection::vec(any::<(u32, u64, bool)>(), 1..=64);
+    let entries = prop::collection::vec(any::<(u32, u64, bool, bool)>(), 1..=64);
     (0u16..64, any::<u64>(), epoch(), entries).prop_map(|(node, session, epoch, entries)| {
-        let entry = |(incarnation, session, alive): (u32, u64, bool)| RosterEntry {
+        let entry = |(incarnation, session, alive, returned): (u32, u64, bool, bool)| RosterEntry {
             incarnation: Incarnation(incarnation.min(epoch.0)),
             session: Session(session),
             alive,
+            returned,
         };
         let roster = Roster { epoch, entries: entries.into_iter().map(entry).collect() };
         Message::Know(Know { node: NodeId(node), session: Session(session), roster })

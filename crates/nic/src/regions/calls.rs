@@ -30,6 +30,7 @@ const OPEN: u64 = 2;
 const END: u64 = 3;
 const WRITE: u64 = 4;
 const CHAIN: u64 = 5;
+const NAMED: u64 = 6;
 
 const WORDS: u64 = 1;
 const OBJECTS: u64 = 2;
@@ -87,6 +88,11 @@ pub enum Call {
         /// How many words.
         words: usize,
     },
+    /// Do something for names: the words that come with the call say what.
+    Named {
+        /// How many words.
+        words: usize,
+    },
 }
 
 /// What came of it.
@@ -96,7 +102,7 @@ pub enum Reply {
     Done(u64, u64, u64),
     /// Not done.
     Refused(Refusal),
-    /// What is said about chains.
+    /// What is said about chains, or names.
     Words(Box<[u64]>),
 }
 
@@ -120,6 +126,7 @@ impl Call {
             Self::Open { addr } => (OPEN, addr, [0; 4]),
             Self::End { addr } => (END, addr, [0; 4]),
             Self::Chain { addr, words } => (CHAIN, addr, [words as u64, 0, 0, 0]),
+            Self::Named { words } => (NAMED, GlobalAddr::from_bits(0), [words as u64, 0, 0, 0]),
             Self::Write { addr, key, object, at, expected, len } => {
                 // An odd version is nobody's to expect.
                 (WRITE, addr, [u64::from(key.0) << 32 | len as u64, object, at, expected.unwrap_or(u64::MAX)])
@@ -150,11 +157,12 @@ impl Call {
                 len: *a as u32 as usize,
             },
             CHAIN => Self::Chain { addr, words: usize::try_from(*a).ok()? },
+            NAMED => Self::Named { words: usize::try_from(*a).ok()? },
             _ => return None,
         };
         let len = match call {
             Self::Write { len, .. } => len,
-            Self::Chain { words, .. } => words.checked_mul(8)?,
+            Self::Chain { words, .. } | Self::Named { words } => words.checked_mul(8)?,
             _ => 0,
         };
         (bytes.len() == len.div_ceil(8)).then_some((call, bytes))
@@ -247,6 +255,7 @@ mod tests {
             Call::End { addr },
             Call::Chain { addr, words: 0 },
             Call::Chain { addr, words: 3 },
+            Call::Named { words: 3 },
             write(None, 0),
             write(Some(12), 13),
         ]
@@ -258,7 +267,7 @@ mod tests {
             let mut words = call.words(number);
             match call {
                 Call::Write { len, .. } => words.extend(vec![5; len.div_ceil(8)]),
-                Call::Chain { words: more, .. } => words.extend(vec![5; more]),
+                Call::Chain { words: more, .. } | Call::Named { words: more } => words.extend(vec![5; more]),
                 _ => {}
             }
             match Message::parse(&words) {

@@ -68,7 +68,7 @@ pub fn serve<R: Rules, H: Home>(rules: R, home: &mut H, call: &Call, bytes: &[u6
         },
         Call::Write { .. } => home.write(call, bytes).map(|version| Reply::Done(version, 0, 0)),
         // Whoever asks that of its own node does not come this way.
-        Call::Chain { .. } => Err(Refusal::NotAnAllocation),
+        Call::Chain { .. } | Call::Named { .. } => Err(Refusal::NotAnAllocation),
     };
     done.unwrap_or_else(Reply::Refused)
 }

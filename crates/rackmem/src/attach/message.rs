@@ -357,6 +357,14 @@ impl Answer {
 
 /// A kind, and two numbers.
 fn encode_error(error: &Error, out: &mut Vec<u8>) {
+    let [kind, first, second] = error_words(error);
+    out.push(kind as u8);
+    out.extend(first.to_le_bytes());
+    out.extend(second.to_le_bytes());
+}
+
+/// An error as a kind and two numbers.
+pub(crate) fn error_words(error: &Error) -> [u64; 3] {
     let bits = |addr: &GlobalAddr| addr.bits();
     let (kind, first, second) = match error {
         Error::Unallocated { addr } => (0, bits(addr), 0),
@@ -385,13 +393,20 @@ fn encode_error(error: &Error, out: &mut Vec<u8>) {
         Error::QuarantineTooShort { quarantine, least } => (20, quarantine.0, least.0),
         Error::TooManyCopies { copies, memories } => (21, *copies as u64, *memories as u64),
     };
-    out.push(kind);
-    out.extend(first.to_le_bytes());
-    out.extend(second.to_le_bytes());
+    [kind, first, second]
 }
 
 fn decode_error(bytes: &mut Bytes<'_>) -> Result<Error, Malformed> {
     let (kind, first, second) = (bytes.byte()?, bytes.u64()?, bytes.u64()?);
+    parse_error(kind.into(), first, second)
+}
+
+/// The error that these words are.
+pub(crate) fn error_of([kind, first, second]: [u64; 3]) -> Option<Error> {
+    parse_error(kind, first, second).ok()
+}
+
+fn parse_error(kind: u64, first: u64, second: u64) -> Result<Error, Malformed> {
     let addr = GlobalAddr::from_bits(first);
     let size = |number| usize::try_from(number).map_err(|_| Malformed);
     Ok(match kind {

@@ -49,6 +49,7 @@ pub use batch::{Batch, Outcome};
 pub use client::AttachedHandle;
 pub use error::AttachError;
 pub use lock::AttachedLock;
+pub(crate) use message::{error_of, error_words};
 pub use server::{AttachCounts, Attachments};
 
 use crate::rack_file::RackFile;

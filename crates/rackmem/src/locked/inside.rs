@@ -127,12 +127,37 @@ impl Region {
 
     /// The same, and gives back the allocation: before the lock ends, so that nobody gets a new one of what is about to go.
     pub(super) fn free(&self, handle: &mut NodeHandle) -> Result<(), Error> {
-        let (inside, was_lost) = self.enter_alone(handle)?;
+        let alone = self.enter_alone(handle)?;
+        self.free_inside(handle, alone)
+    }
+
+    fn free_inside(
+        &self,
+        handle: &mut NodeHandle,
+        (inside, was_lost): (Inside<'_>, bool),
+    ) -> Result<(), Error> {
         match handle.free(self.addr) {
             Ok(()) => inside.end(handle, false),
             Err(why) if was_lost => inside.end(handle, true).and(Err(why)),
             Err(why) => Err(why),
         }
+    }
+
+    /// The same, if nobody is inside or waits: what is there then is shown first. None: somebody is.
+    pub(crate) fn try_free<R>(
+        &self,
+        handle: &mut NodeHandle,
+        look: impl FnOnce(&[AtomicU64]) -> R,
+    ) -> Result<Option<R>, Error> {
+        let (inside, was_lost) = match self.enter(handle, Mode::Write, Wait::Not) {
+            Ok(None) => return Ok(None),
+            Ok(Some(inside)) => (inside, false),
+            Err(Error::Lost { .. }) => self.enter_alone(handle)?,
+            Err(why) => return Err(why),
+        };
+        let seen = look(inside.words());
+        self.free_inside(handle, (inside, was_lost))?;
+        Ok(Some(seen))
     }
 
     fn take<'a>(
@@ -162,6 +187,11 @@ impl Inside<'_> {
 
     pub(super) const fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// Where the region is.
+    pub(super) const fn addr(&self) -> GlobalAddr {
+        self.region.addr
     }
 
     /// The thread stays inside, and does not need this to leave: [`Inside::again`] does.

@@ -10,6 +10,8 @@
 //! | `bytes.rs` | [`LockedBytes`]: a region of plain bytes |
 //! | `held.rs` | a held lock as [`LockMemory`](crate::LockMemory) has it, for applications that run on simulated racks, too |
 //! | `inside.rs` | entering and leaving, for all of them |
+//! | `header.rs` | the words in front of a value: poison, and fencing numbers |
+//! | `making.rs` | regions made and taken away, without their type |
 //! | `view.rs` | the words of a region as values and bytes: the unsafe code |
 //! | `error.rs` | what can go wrong |
 //!
@@ -18,13 +20,17 @@
 
 mod bytes;
 mod error;
+pub(crate) mod header;
 mod held;
 mod inside;
+mod making;
 mod typed;
 mod view;
 
 pub use bytes::{BytesReadGuard, BytesWriteGuard, LockedBytes};
 pub use error::LockError;
+pub(crate) use header::fence as fence_of;
 pub use held::HeldLock;
 pub use inside::region_of;
+pub(crate) use making::{make_region, probe_region, try_free_region};
 pub use typed::{Locked, LockedReadGuard, LockedWriteGuard};

@@ -3,22 +3,19 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use live::actor::Wait;
-use wire::{Discipline, GlobalAddr, Mode, NodeId};
+use wire::{GlobalAddr, Mode, NodeId};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::error::LockError;
+use super::header::{self, Flaw, Making};
 use super::inside::{Inside, Region, at_most};
+use super::making::make_region;
 use super::view;
 use crate::error::Error;
 use crate::handle::NodeHandle;
-
-/// Words before the value: the first says whether it is poisoned.
-const STATE_WORDS: usize = 1;
-const POISONED: u64 = 1;
 
 /// A value of the rack behind a reader-writer lock, which moves to whoever takes it together with the value.
 ///
@@ -48,6 +45,7 @@ const POISONED: u64 = 1;
 /// circle, which nothing here finds out. A thread that takes a lock that it holds for writing waits for itself.
 pub struct Locked<T> {
     region: Region,
+    making: Making,
     value: PhantomData<fn(T) -> T>,
 }
 
@@ -66,33 +64,18 @@ pub struct LockedWriteGuard<'a, T> {
     value: PhantomData<&'a mut T>,
 }
 
-/// A read guard, or why there is none.
-type Read<'a, T> = Result<LockedReadGuard<'a, T>, LockError<LockedReadGuard<'a, T>>>;
-/// A write guard, or why there is none.
-type Write<'a, T> = Result<LockedWriteGuard<'a, T>, LockError<LockedWriteGuard<'a, T>>>;
-/// The same, or None: not now.
-type TryRead<'a, T> = Result<Option<LockedReadGuard<'a, T>>, LockError<LockedReadGuard<'a, T>>>;
-/// The same, or None: not now.
-type TryWrite<'a, T> = Result<Option<LockedWriteGuard<'a, T>>, LockError<LockedWriteGuard<'a, T>>>;
-
 impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     /// Bytes of memory that one takes.
-    pub const BYTES: u64 = (STATE_WORDS * 8 + size_of::<T>().next_multiple_of(8)) as u64;
+    pub const BYTES: u64 = (header::BYTES + size_of::<T>().next_multiple_of(8)) as u64;
 
     /// A new one in the memory of `home`, with this value.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::NoSuchNode`], [`Error::NodeDown`], [`Error::RegionTooLong`].
     pub fn new(handle: &mut NodeHandle, home: NodeId, value: T) -> Result<Self, Error> {
-        // Looked at before memory is taken.
-        Region::new(handle, GlobalAddr::new(home, 0), Self::BYTES)?;
-        let addr = handle.alloc(Self::BYTES, home, Discipline::Locked)?;
-        let locked = Self::at(handle, addr)?;
-        let (mut inside, _) = locked.region.enter_alone(handle)?;
-        inside.words().iter().for_each(|word| word.store(0, Relaxed));
-        *view::value_mut(&mut inside, STATE_WORDS) = value;
-        drop(inside);
-        Ok(locked)
+        let header = Making::header(0, handle.inner.epoch());
+        let addr = make_region(handle, home, Self::BYTES, header, value.as_bytes())?;
+        Self::at(handle, addr)
     }
 
     /// The one at this address, which [`Locked::addr`] has named: the type has to be the same.
@@ -100,7 +83,12 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     /// # Errors
     /// [`Error::Unaligned`], [`Error::NoSuchNode`], [`Error::OutOfRange`]. Whether there is one is found out when it is taken.
     pub fn at(handle: &NodeHandle, addr: GlobalAddr) -> Result<Self, Error> {
-        Ok(Self { region: Region::new(handle, addr, Self::BYTES)?, value: PhantomData })
+        Self::made(handle, addr, Making::ANY)
+    }
+
+    /// The one at this address that was made then.
+    pub(crate) fn made(handle: &NodeHandle, addr: GlobalAddr, making: Making) -> Result<Self, Error> {
+        Ok(Self { region: Region::new(handle, addr, Self::BYTES)?, making, value: PhantomData })
     }
 
     /// Its address, for other processes.
@@ -120,13 +108,13 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     /// Waits for the value, to read it together with others.
     ///
     /// # Errors
-    /// [`LockError::Poisoned`] with the guard; [`LockError::Failed`] if there is no such lock ([`Error::Unallocated`],
+    /// [`LockError::Poisoned`]; [`LockError::Failed`] if there is no such lock ([`Error::Unallocated`],
     /// [`Error::WrongDiscipline`], [`Error::WrongLength`]), or no more ([`Error::Lost`], [`Error::NodeDown`],
     /// [`Error::Fenced`]).
     #[inline]
-    pub fn read(&self, handle: &mut NodeHandle) -> Read<'_, T> {
+    pub fn read(&self, handle: &mut NodeHandle) -> Result<LockedReadGuard<'_, T>, LockError> {
         match self.region.enter_here(handle, Mode::Read) {
-            Some(inside) => LockedReadGuard::of(inside),
+            Some(inside) => LockedReadGuard::of(inside, self.making),
             None => self.reader(handle, Wait::Forever).map(|guard| guard.expect("this wait has no end")),
         }
     }
@@ -136,9 +124,9 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     /// # Errors
     /// As for [`Locked::read`].
     #[inline]
-    pub fn write(&self, handle: &mut NodeHandle) -> Write<'_, T> {
+    pub fn write(&self, handle: &mut NodeHandle) -> Result<LockedWriteGuard<'_, T>, LockError> {
         match self.region.enter_here(handle, Mode::Write) {
-            Some(inside) => LockedWriteGuard::of(inside),
+            Some(inside) => LockedWriteGuard::of(inside, self.making),
             None => self.writer(handle, Wait::Forever).map(|guard| guard.expect("this wait has no end")),
         }
     }
@@ -148,9 +136,9 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     /// # Errors
     /// As for [`Locked::read`].
     #[inline]
-    pub fn try_read(&self, handle: &mut NodeHandle) -> TryRead<'_, T> {
+    pub fn try_read(&self, handle: &mut NodeHandle) -> Result<Option<LockedReadGuard<'_, T>>, LockError> {
         match self.region.enter_here(handle, Mode::Read) {
-            Some(inside) => LockedReadGuard::of(inside).map(Some),
+            Some(inside) => LockedReadGuard::of(inside, self.making).map(Some),
             None => self.reader(handle, Wait::Not),
         }
     }
@@ -160,9 +148,9 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     /// # Errors
     /// As for [`Locked::read`].
     #[inline]
-    pub fn try_write(&self, handle: &mut NodeHandle) -> TryWrite<'_, T> {
+    pub fn try_write(&self, handle: &mut NodeHandle) -> Result<Option<LockedWriteGuard<'_, T>>, LockError> {
         match self.region.enter_here(handle, Mode::Write) {
-            Some(inside) => LockedWriteGuard::of(inside).map(Some),
+            Some(inside) => LockedWriteGuard::of(inside, self.making).map(Some),
             None => self.writer(handle, Wait::Not),
         }
     }
@@ -171,7 +159,11 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     ///
     /// # Errors
     /// As for [`Locked::read`].
-    pub fn read_timeout(&self, handle: &mut NodeHandle, most: Duration) -> TryRead<'_, T> {
+    pub fn read_timeout(
+        &self,
+        handle: &mut NodeHandle,
+        most: Duration,
+    ) -> Result<Option<LockedReadGuard<'_, T>>, LockError> {
         self.reader(handle, at_most(most))
     }
 
@@ -179,8 +171,29 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     ///
     /// # Errors
     /// As for [`Locked::read`].
-    pub fn write_timeout(&self, handle: &mut NodeHandle, most: Duration) -> TryWrite<'_, T> {
+    pub fn write_timeout(
+        &self,
+        handle: &mut NodeHandle,
+        most: Duration,
+    ) -> Result<Option<LockedWriteGuard<'_, T>>, LockError> {
         self.writer(handle, at_most(most))
+    }
+
+    /// Waits for the value, to read it, also if it is poisoned.
+    ///
+    /// # Errors
+    /// If the lock cannot be taken.
+    pub fn read_poisoned(&self, handle: &mut NodeHandle) -> Result<LockedReadGuard<'_, T>, Error> {
+        let inside = self.enter_anyhow(handle, Mode::Read)?;
+        Ok(LockedReadGuard { inside, value: PhantomData })
+    }
+
+    /// Waits for the value, to write it, also if it is poisoned. It stays so until [`Locked::clear_poison`].
+    ///
+    /// # Errors
+    /// If the lock cannot be taken.
+    pub fn write_poisoned(&self, handle: &mut NodeHandle) -> Result<LockedWriteGuard<'_, T>, Error> {
+        self.enter_anyhow(handle, Mode::Write).map(LockedWriteGuard::granted)
     }
 
     /// True if a thread has panicked while it held this for writing.
@@ -188,8 +201,8 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     /// # Errors
     /// If the lock cannot be taken: it is looked at inside.
     pub fn is_poisoned(&self, handle: &mut NodeHandle) -> Result<bool, Error> {
-        let inside = self.enter(handle, Mode::Read, Wait::Forever)?.expect("this wait has no end");
-        Ok(is_poisoned(&inside))
+        let inside = self.enter_anyhow(handle, Mode::Read)?;
+        Ok(self.making.check(inside.words()).is_err())
     }
 
     /// The value is right again.
@@ -197,9 +210,17 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     /// # Errors
     /// If the lock cannot be taken.
     pub fn clear_poison(&self, handle: &mut NodeHandle) -> Result<(), Error> {
-        let inside = self.enter(handle, Mode::Write, Wait::Forever)?.expect("this wait has no end");
-        inside.words()[0].store(0, Relaxed);
+        header::clear_poison(self.enter_anyhow(handle, Mode::Write)?.words());
         Ok(())
+    }
+
+    /// Enters, also if the value is poisoned.
+    fn enter_anyhow(&self, handle: &mut NodeHandle, mode: Mode) -> Result<Inside<'_>, Error> {
+        let inside = self.enter(handle, mode, Wait::Forever)?.expect("this wait has no end");
+        match self.making.check(inside.words()) {
+            Err(Flaw::Another) => Err(Error::Lost { addr: self.addr() }),
+            _ => Ok(inside),
+        }
     }
 
     fn enter(&self, handle: &mut NodeHandle, mode: Mode, wait: Wait) -> Result<Option<Inside<'_>>, Error> {
@@ -208,18 +229,26 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
 
     #[cold]
     #[inline(never)]
-    fn reader(&self, handle: &mut NodeHandle, wait: Wait) -> TryRead<'_, T> {
+    fn reader(
+        &self,
+        handle: &mut NodeHandle,
+        wait: Wait,
+    ) -> Result<Option<LockedReadGuard<'_, T>>, LockError> {
         match self.enter(handle, Mode::Read, wait)? {
-            Some(inside) => LockedReadGuard::of(inside).map(Some),
+            Some(inside) => LockedReadGuard::of(inside, self.making).map(Some),
             None => Ok(None),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn writer(&self, handle: &mut NodeHandle, wait: Wait) -> TryWrite<'_, T> {
+    fn writer(
+        &self,
+        handle: &mut NodeHandle,
+        wait: Wait,
+    ) -> Result<Option<LockedWriteGuard<'_, T>>, LockError> {
         match self.enter(handle, Mode::Write, wait)? {
-            Some(inside) => LockedWriteGuard::of(inside).map(Some),
+            Some(inside) => LockedWriteGuard::of(inside, self.making).map(Some),
             None => Ok(None),
         }
     }
@@ -227,30 +256,49 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
 
 impl<'a, T> LockedReadGuard<'a, T> {
     #[inline(always)]
-    fn of(inside: Inside<'a>) -> Read<'a, T> {
-        let poisoned = is_poisoned(&inside);
-        let guard = Self { inside, value: PhantomData };
-        if poisoned { Err(LockError::Poisoned(guard)) } else { Ok(guard) }
+    fn of(inside: Inside<'a>, making: Making) -> Result<Self, LockError> {
+        match making.check(inside.words()) {
+            Ok(()) => Ok(Self { inside, value: PhantomData }),
+            Err(flaw) => Err(refused(&inside, flaw)),
+        }
     }
 }
 
 impl<'a, T> LockedWriteGuard<'a, T> {
     #[inline(always)]
-    fn of(inside: Inside<'a>) -> Write<'a, T> {
-        let poisoned = is_poisoned(&inside);
-        let guard = Self { inside, was_panicking: std::thread::panicking(), value: PhantomData };
-        if poisoned { Err(LockError::Poisoned(guard)) } else { Ok(guard) }
+    fn of(inside: Inside<'a>, making: Making) -> Result<Self, LockError> {
+        match making.check(inside.words()) {
+            Ok(()) => Ok(Self::granted(inside)),
+            Err(flaw) => Err(refused(&inside, flaw)),
+        }
+    }
+
+    #[inline(always)]
+    fn granted(inside: Inside<'a>) -> Self {
+        header::granted(inside.words());
+        Self { inside, was_panicking: std::thread::panicking(), value: PhantomData }
+    }
+
+    /// The fencing number of this grant: no write grant of this value, before or after, by whomever, has had or will have it, and
+    /// later ones have larger ones. A store outside the rack that remembers the largest one it was shown, and refuses what comes with
+    /// a smaller one, is not changed by a holder that was taken for dead and does not know it yet.
+    pub fn fence(&self) -> u64 {
+        header::fence(self.inside.words())
     }
 }
 
-#[inline]
-fn is_poisoned(inside: &Inside<'_>) -> bool {
-    inside.words()[0].load(Relaxed) == POISONED
+#[cold]
+fn refused(inside: &Inside<'_>, flaw: Flaw) -> LockError {
+    let addr = inside.addr();
+    match flaw {
+        Flaw::Poisoned => LockError::Poisoned { addr },
+        Flaw::Another => Error::Lost { addr }.into(),
+    }
 }
 
 impl<T> Clone for Locked<T> {
     fn clone(&self) -> Self {
-        Self { region: self.region.clone(), value: PhantomData }
+        Self { region: self.region.clone(), making: self.making, value: PhantomData }
     }
 }
 
@@ -265,7 +313,7 @@ impl<T: FromBytes + Immutable> Deref for LockedReadGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        view::value(&self.inside, STATE_WORDS)
+        view::value(&self.inside, header::WORDS)
     }
 }
 
@@ -274,14 +322,14 @@ impl<T: FromBytes + Immutable> Deref for LockedWriteGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        view::value(&self.inside, STATE_WORDS)
+        view::value(&self.inside, header::WORDS)
     }
 }
 
 impl<T: FromBytes + IntoBytes + Immutable> DerefMut for LockedWriteGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        view::value_mut(&mut self.inside, STATE_WORDS)
+        view::value_mut(&mut self.inside, header::WORDS)
     }
 }
 
@@ -289,7 +337,7 @@ impl<T> Drop for LockedWriteGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         if !self.was_panicking && std::thread::panicking() {
-            self.inside.words()[0].store(POISONED, Relaxed);
+            header::poison(self.inside.words());
         }
     }
 }

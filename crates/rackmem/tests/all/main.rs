@@ -11,6 +11,8 @@ mod errors;
 mod feed;
 mod linearizable_words;
 mod locks;
+mod names;
+mod names_everywhere;
 mod networked;
 mod peeks_everywhere;
 mod places;

@@ -212,6 +212,7 @@ pub(super) const fn addr_of(call: &Call) -> GlobalAddr {
         | Call::End { addr }
         | Call::Write { addr, .. }
         | Call::Chain { addr, .. } => addr,
+        Call::Named { .. } => panic!("nothing is named in these runs"),
     }
 }
 

@@ -32,6 +32,7 @@ impl NetworkedNode {
                         Some(reply) => reply,
                         None => continue,
                     },
+                    Call::Named { .. } => self.serve_named(from, bytes),
                     call => self.serve(call, bytes),
                 };
                 let words: Box<[u64]> = reply.words(number).into();

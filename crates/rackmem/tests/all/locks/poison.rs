@@ -18,11 +18,11 @@ fn a_panic_while_writing_poisons_the_value_on_every_node_until_that_is_cleared()
     }));
     assert!(panicked.is_err());
     assert!(value.is_poisoned(&mut there).unwrap());
-    match value.read(&mut there) {
-        Err(LockError::Poisoned(guard)) => assert_eq!(*guard, 2, "the guard is there all the same"),
-        other => panic!("{other:?}"),
-    }
-    *value.write(&mut there).unwrap_err().into_guard().unwrap() = 3;
+    let poisoned = LockError::Poisoned { addr: value.addr() };
+    assert_eq!(value.read(&mut there).map(drop), Err(poisoned));
+    assert_eq!(*value.read_poisoned(&mut there).unwrap(), 2, "the value is there all the same");
+    assert_eq!(value.write(&mut there).map(drop), Err(poisoned));
+    *value.write_poisoned(&mut there).unwrap() = 3;
     assert!(value.is_poisoned(&mut here).unwrap(), "nobody has cleared it");
     value.clear_poison(&mut here).unwrap();
     assert_eq!(*value.read(&mut there).unwrap(), 3);

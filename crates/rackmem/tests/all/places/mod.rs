@@ -4,6 +4,7 @@
 mod chains;
 mod killed;
 mod lock_regions;
+mod names;
 mod one_sided;
 mod rig;
 

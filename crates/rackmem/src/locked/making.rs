@@ -1,0 +1,54 @@
+//! Regions with a header, made and taken away without their type: what [`Locked`](crate::Locked) and names do.
+
+use std::sync::atomic::AtomicU64;
+
+use live::actor::Wait;
+use wire::{Discipline, GlobalAddr, Mode, NodeId};
+
+use super::header;
+use super::inside::Region;
+use super::view;
+use crate::error::Error;
+use crate::handle::NodeHandle;
+
+/// Makes a region of `len` bytes in the memory of `home`: this header, these contents, zeroes.
+pub(crate) fn make_region(
+    handle: &mut NodeHandle,
+    home: NodeId,
+    len: u64,
+    begins: [u64; header::WORDS],
+    contents: &[u8],
+) -> Result<GlobalAddr, Error> {
+    // Looked at before memory is taken.
+    Region::new(handle, GlobalAddr::new(home, 0), len)?;
+    let addr = handle.alloc(len, home, Discipline::Locked)?;
+    let region = Region::new(handle, addr, len)?;
+    let (mut inside, _) = match region.enter_alone(handle) {
+        Ok(alone) => alone,
+        Err(why) => {
+            // Nobody has seen it. That fails only if its home is over, and its memory with it.
+            let _ = handle.free(addr);
+            return Err(why);
+        }
+    };
+    header::begin(&inside, begins);
+    let end = header::BYTES + contents.len();
+    view::bytes_mut(&mut inside, end)[header::BYTES..].copy_from_slice(contents);
+    drop(inside);
+    Ok(addr)
+}
+
+/// Frees a region, if nobody is inside or waits; what is there then is shown first. None: somebody is.
+pub(crate) fn try_free_region<R>(
+    handle: &mut NodeHandle,
+    addr: GlobalAddr,
+    len: u64,
+    look: impl FnOnce(&[AtomicU64]) -> R,
+) -> Result<Option<R>, Error> {
+    Region::new(handle, addr, len)?.try_free(handle, look)
+}
+
+/// Fails if a region cannot be locked; that somebody is inside is no failure.
+pub(crate) fn probe_region(handle: &mut NodeHandle, addr: GlobalAddr, len: u64) -> Result<(), Error> {
+    Region::new(handle, addr, len)?.enter(handle, Mode::Read, Wait::Not).map(drop)
+}

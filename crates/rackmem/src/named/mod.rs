@@ -1,0 +1,311 @@
+//! Names: what has one is found by every program of the rack that knows it.
+//!
+//! Each name has a home, found from the name: that node keeps it in a table and has in its memory what it names. So a name takes one
+//! round trip, there is one place where two makers of one name meet, and both die together.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `spec.rs` | what a name says of what it names |
+//! | `directory.rs` | the names that a node keeps |
+//! | `service.rs` | what a node does for them |
+//! | `making.rs` | how things with names are made and taken away |
+//! | `request.rs` | what nodes ask of each other, as words |
+//! | `kinds.rs` | what can have a name |
+//! | `value.rs` | [`Value`]: a coherent value |
+//! | `error.rs` | what can go wrong |
+
+mod directory;
+mod error;
+mod kinds;
+mod making;
+mod request;
+mod service;
+mod spec;
+mod value;
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use live::actor::Failure;
+use wire::{NodeId, Refusal};
+
+pub use error::NameError;
+pub use kinds::Nameable;
+pub(crate) use service::NameService;
+pub use spec::{NamedInfo, NamedSpec};
+pub use value::Value;
+
+use crate::error::Error;
+use crate::handle::{NodeHandle, failed};
+use crate::rack::random_session;
+use request::{Answer, Request, What};
+use wire::GlobalAddr;
+
+/// The longest name, in bytes.
+pub const LONGEST_NAME: usize = 255;
+/// Names that one node keeps, at most.
+pub const MOST_NAMES: usize = 1 << 16;
+
+/// Between two attempts at what somebody else has in hand.
+const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+
+/// A name, and the type of what it names or is to name ([`NodeHandle::named`]).
+///
+/// # When a node dies
+/// A name and what it names are on one node ([`NodeHandle::home_of_name`]), and die with it. From then on the name is *lost*: opening it
+/// says so ([`NameError::Lost`]) also when the node has come back, and [`Named::open_or`] makes nothing in its place. A node
+/// that has come back knows no names of before, so it says that of every name that it keeps and that was not made since.
+/// [`Named::anew`] makes such a name anew; of any number of threads and processes that do so at once, one makes it. What was opened
+/// before stays lost.
+#[must_use = "a name does nothing until it is opened"]
+pub struct Named<'a, T> {
+    handle: &'a mut NodeHandle,
+    name: &'a str,
+    tag: Option<(&'a str, u32)>,
+    of: PhantomData<fn() -> T>,
+}
+
+impl NodeHandle {
+    /// A name of something of this type.
+    ///
+    /// ```
+    /// use rackmem::{Config, Locked, NodeId, Rack, Words};
+    /// # let rack = Rack::embedded(Config { nodes: 2, memory: 1 << 20, cache: 1 << 20, ..Config::default() })?;
+    /// # let (mut here, mut there) = (rack.node(NodeId(0)), rack.node(NodeId(1)));
+    ///
+    /// let quotas = here.named::<Locked<[u64; 3]>>("quotas").open_or(|| [10, 20, 30])?;
+    /// quotas.write(&mut here)?[0] += 1;
+    /// // In another process, at any time:
+    /// let same = there.named::<Locked<[u64; 3]>>("quotas").open()?;
+    /// assert_eq!(*same.read(&mut there)?, [11, 20, 30]);
+    ///
+    /// let hits = there.named::<Words<u64>>("hits").open_or(|| 16)?;
+    /// hits.add(&mut there, 3, 1)?;
+    /// assert_eq!(there.names("")?.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn named<'a, T: Nameable>(&'a mut self, name: &'a str) -> Named<'a, T> {
+        Named { handle: self, name, tag: None, of: PhantomData }
+    }
+
+    /// What has names that begin so, in the order of their names.
+    ///
+    /// # Errors
+    /// [`NameError::Unusable`] for a prefix that no name has; [`NameError::Failed`]. Names of nodes that are down are left out.
+    pub fn names(&mut self, prefix: &str) -> Result<Vec<NamedInfo>, NameError> {
+        if !prefix.is_empty() {
+            usable(prefix, LONGEST_NAME)?;
+        }
+        let mut all = Vec::new();
+        for home in 0..self.nodes() {
+            let home = NodeId(u16::try_from(home).expect("at most 64 nodes"));
+            let mut request = Request::about(What::List, prefix);
+            loop {
+                let Answer::List(some) = (match self.ask_names(home, &request) {
+                    Err(Error::NodeDown { .. }) => break,
+                    answer => answer?,
+                }) else {
+                    return Err(Error::Broken { addr: GlobalAddr::new(home, 0) }.into());
+                };
+                let is_last = some.len() < service::LISTED;
+                if let Some(last) = some.last() {
+                    request.spec.tag.clone_from(&last.name);
+                }
+                all.extend(some);
+                if is_last {
+                    break;
+                }
+            }
+        }
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(all)
+    }
+
+    /// What has this name, of whatever type.
+    ///
+    /// # Errors
+    /// [`NameError::NotFound`], [`NameError::Lost`], [`NameError::Unusable`], [`NameError::Failed`].
+    pub fn name_info(&mut self, name: &str) -> Result<NamedInfo, NameError> {
+        let (_, answer) = self.ask_about(name, &Request::about(What::Look, name))?;
+        opened(answer, name)
+    }
+
+    /// Takes a name away, and frees what it names, of whatever type. Waits while somebody is inside of a lock. Whoever uses it is
+    /// told that it is not there ([`Error::Unallocated`]).
+    ///
+    /// # Errors
+    /// [`NameError::NotFound`], [`NameError::Lost`], [`NameError::Unusable`], [`NameError::Failed`].
+    pub fn remove_name(&mut self, name: &str) -> Result<(), NameError> {
+        let request = Request { call: random_session(), ..Request::about(What::Remove, name) };
+        match self.ask_about(name, &request)?.1 {
+            Answer::Removed => Ok(()),
+            other => opened(other, name).map(drop),
+        }
+    }
+
+    /// The node that keeps a name, and what it names.
+    pub fn home_of_name(&self, name: &str) -> NodeId {
+        // FNV-1a: all programs of the rack, in whatever language, find the same one.
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        // Its low bits are no good for short names.
+        let index = (hash ^ hash >> 32) % self.nodes() as u64;
+        NodeId(u16::try_from(index).expect("at most 64 nodes"))
+    }
+
+    /// Asks the home of a name about it.
+    fn ask_about(&mut self, name: &str, request: &Request) -> Result<(NodeId, Answer), NameError> {
+        usable(name, LONGEST_NAME)?;
+        let home = self.home_of_name(name);
+        let mut pause = SHORTEST_PAUSE;
+        loop {
+            match self.ask_names(home, request) {
+                Err(Error::NodeDown { .. }) => return Err(lost(name, home)),
+                Ok(Answer::Lost) => return Err(lost(name, home)),
+                Ok(Answer::Full) => return Err(NameError::Full { name: name.to_owned(), home }),
+                Ok(Answer::Failed(why)) => return Err(why.into()),
+                Ok(Answer::Busy) => {}
+                answer => return Ok((home, answer?)),
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Asks a node about its names, until there is an answer.
+    fn ask_names(&mut self, home: NodeId, request: &Request) -> Result<Answer, Error> {
+        let inner = std::sync::Arc::clone(&self.inner);
+        if let Some(service) = inner.names(home) {
+            return Ok(service.ask(self, request));
+        }
+        let joined = inner.joined().expect("an embedded rack has all its nodes here");
+        let (words, addr) = (request.words(), GlobalAddr::new(home, 0));
+        let mut pause = SHORTEST_PAUSE;
+        loop {
+            match joined.ask_named(&mut self.context, home, &words) {
+                Ok(answer) => return Answer::parse(&answer).ok_or(Error::Broken { addr }),
+                Err(Failure::Refused(Refusal::Locked)) => {}
+                Err(why) => return Err(failed(why, addr, 0)),
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+impl<'a, T: Nameable> Named<'a, T> {
+    /// With another tag than what Rust calls the type, so that programs in other languages can say it; and the version of its layout.
+    /// Whoever opens the name has to say the same.
+    pub fn tag(self, tag: &'a str, version: u32) -> Self {
+        Self { tag: Some((tag, version)), ..self }
+    }
+
+    /// Opens what is there.
+    ///
+    /// # Errors
+    /// [`NameError::NotFound`], [`NameError::Lost`], [`NameError::Differs`], [`NameError::Unusable`], [`NameError::Failed`].
+    pub fn open(self) -> Result<T, NameError> {
+        let spec = self.spec(None)?;
+        let Self { handle, name, .. } = self;
+        let request =
+            Request { what: What::Open, call: 0, name: name.to_owned(), spec, contents: Vec::new() };
+        let answer = handle.ask_about(name, &request)?.1;
+        let info = self::answered(answer, name, request.spec)?;
+        Ok(T::found(handle, &info)?)
+    }
+
+    /// Makes something new.
+    ///
+    /// # Errors
+    /// [`NameError::Exists`], [`NameError::Differs`], [`NameError::Lost`], [`NameError::Full`], [`NameError::Unusable`],
+    /// [`NameError::Failed`].
+    pub fn create(self, what: T::Init) -> Result<T, NameError> {
+        let (found, is_new, info) = self.make(What::Create, &what)?;
+        if is_new { Ok(found) } else { Err(NameError::Exists { there: Box::new(info) }) }
+    }
+
+    /// Opens what is there, or makes it: in one step, so that of all who do so at once one makes it and all others open that. The
+    /// closure runs only if there was nothing.
+    ///
+    /// # Errors
+    /// [`NameError::Lost`], [`NameError::Differs`], [`NameError::Full`], [`NameError::Unusable`], [`NameError::Failed`].
+    pub fn open_or(self, make: impl FnOnce() -> T::Init) -> Result<T, NameError> {
+        let Self { handle, name, tag, .. } = self;
+        match (Named::<T> { handle, name, tag, of: PhantomData }).open() {
+            Err(NameError::NotFound { .. }) => {}
+            opened => return opened,
+        }
+        (Named { handle, name, tag, of: PhantomData }).make(What::OpenOr, &make()).map(|(found, ..)| found)
+    }
+
+    /// Makes what was lost anew; opens what is there. In one step, as [`Named::open_or`].
+    ///
+    /// # Errors
+    /// [`NameError::Lost`] while the node is down that keeps the name; [`NameError::Differs`], [`NameError::Full`],
+    /// [`NameError::Unusable`], [`NameError::Failed`].
+    pub fn anew(self, make: impl FnOnce() -> T::Init) -> Result<T, NameError> {
+        self.make(What::Anew, &make()).map(|(found, ..)| found)
+    }
+
+    /// What is there, and whether this call has made it.
+    fn make(self, what: What, init: &T::Init) -> Result<(T, bool, NamedInfo), NameError> {
+        let spec = self.spec(Some(init))?;
+        let Self { handle, name, .. } = self;
+        let contents = T::contents(init);
+        let request = Request {
+            what,
+            call: random_session(),
+            name: name.to_owned(),
+            spec,
+            contents: trimmed(contents),
+        };
+        let answer = handle.ask_about(name, &request)?.1;
+        let is_new = matches!(answer, Answer::Made(_));
+        let info = answered(answer, name, request.spec)?;
+        Ok((T::found(handle, &info)?, is_new, info))
+    }
+
+    fn spec(&self, init: Option<&T::Init>) -> Result<NamedSpec, NameError> {
+        let mut spec = T::spec(init);
+        if let Some((tag, version)) = self.tag {
+            if !tag.is_empty() {
+                usable(tag, NamedSpec::LONGEST_TAG)?;
+            }
+            (spec.tag, spec.version) = (tag.to_owned(), version);
+        }
+        Ok(spec)
+    }
+}
+
+/// What an answer says of a name.
+fn opened(answer: Answer, name: &str) -> Result<NamedInfo, NameError> {
+    answered(answer, name, Request::about(What::Look, name).spec)
+}
+
+fn answered(answer: Answer, name: &str, asked: NamedSpec) -> Result<NamedInfo, NameError> {
+    match answer {
+        Answer::Made(info) | Answer::Opened(info) => Ok(info),
+        Answer::Differs(there) => Err(NameError::Differs { there: Box::new(there), asked: Box::new(asked) }),
+        Answer::Nothing => Err(NameError::NotFound { name: name.to_owned() }),
+        other => panic!("{other:?} is no answer about {name}"),
+    }
+}
+
+fn lost(name: &str, home: NodeId) -> NameError {
+    NameError::Lost { name: name.to_owned(), home }
+}
+
+/// A text that can be a name, or a tag.
+fn usable(name: &str, most: usize) -> Result<(), NameError> {
+    let is_usable = (1..=most).contains(&name.len()) && !name.chars().any(char::is_control);
+    if is_usable { Ok(()) } else { Err(NameError::Unusable { name: name.to_owned() }) }
+}
+
+/// Contents without the zeroes at their end, which are there anyway.
+fn trimmed(mut contents: Vec<u8>) -> Vec<u8> {
+    let len = contents.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    contents.truncate(len);
+    contents
+}

@@ -1,0 +1,104 @@
+//! What a name says of what it names.
+
+use std::fmt;
+
+use wire::{Discipline, GlobalAddr, NodeId};
+
+/// What is named: its discipline, how long it is, and of which type.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedSpec {
+    /// How it is used.
+    pub discipline: Discipline,
+    /// Bytes of each element.
+    pub len: u64,
+    /// How many elements.
+    pub count: u64,
+    /// What the elements are: by default what Rust calls the type.
+    pub tag: String,
+    /// The version of their layout.
+    pub version: u32,
+}
+
+/// A name and what it names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct NamedInfo {
+    /// The name.
+    pub name: String,
+    /// What it names.
+    pub spec: NamedSpec,
+    /// Where that is.
+    pub addr: GlobalAddr,
+    /// Which of all that were ever made under this name: later ones have larger numbers.
+    pub making: u64,
+    /// The node on which it was made.
+    pub maker: NodeId,
+    /// How often it has been opened.
+    pub opened: u64,
+}
+
+impl NamedSpec {
+    /// The longest tag, in bytes.
+    pub const LONGEST_TAG: usize = 64;
+
+    /// True if what is there is what somebody means who says this. Whoever opens something need not know how many elements it has, or
+    /// what only bytes are in, how long they are: he says 0.
+    pub(super) fn suits(&self, asked: &Self) -> bool {
+        self.discipline == asked.discipline
+            && (asked.len == 0 || self.len == asked.len)
+            && (asked.count == 0 || self.count == asked.count)
+            && self.tag == asked.tag
+            && self.version == asked.version
+    }
+}
+
+impl fmt::Display for NamedSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { discipline, len, count, tag, version } = self;
+        match count {
+            0 => write!(f, "{discipline:?}, {len} B each")?,
+            1 => write!(f, "{discipline:?}, {len} B")?,
+            _ => write!(f, "{discipline:?}, {count} of {len} B")?,
+        }
+        if !tag.is_empty() {
+            write!(f, ", type {tag}")?;
+        }
+        if *version > 0 { write!(f, ", version {version}") } else { Ok(()) }
+    }
+}
+
+/// A type's tag: its name, of a long one the end.
+pub(super) fn tag_of<T>() -> String {
+    let name = std::any::type_name::<T>();
+    let from =
+        (name.len().saturating_sub(NamedSpec::LONGEST_TAG)..).find(|from| name.is_char_boundary(*from));
+    name[from.expect("the end is a boundary")..].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spec_suits_who_asks_for_it_and_nobody_else() {
+        let there =
+            NamedSpec { discipline: Discipline::Word, len: 8, count: 5, tag: "u64".into(), version: 1 };
+        assert!(there.suits(&there) && there.suits(&NamedSpec { count: 0, ..there.clone() }));
+        for other in [
+            NamedSpec { discipline: Discipline::Object, ..there.clone() },
+            NamedSpec { len: 4, ..there.clone() },
+            NamedSpec { count: 4, ..there.clone() },
+            NamedSpec { tag: "i64".into(), ..there.clone() },
+            NamedSpec { version: 2, ..there.clone() },
+        ] {
+            assert!(!there.suits(&other), "{other}");
+        }
+    }
+
+    #[test]
+    fn tags_are_short() {
+        type Long = [[[Option<std::collections::BTreeMap<String, Vec<Option<String>>>>; 3]; 4]; 5];
+        assert_eq!(tag_of::<u64>(), "u64");
+        assert!(tag_of::<Long>().len() <= NamedSpec::LONGEST_TAG);
+    }
+}
