@@ -7,7 +7,7 @@ mod malformed;
 mod rig;
 
 use rackmem::attach::Batch;
-use rackmem::{Discipline, Error, GlobalAddr, LockMode, NodeId};
+use rackmem::{Discipline, Error, GlobalAddr, LockMode, NodeId, Rack};
 
 use crate::attached::rig::{Daemons, until};
 
@@ -114,12 +114,17 @@ fn locks_exclude_applications_and_nodes_alike() {
 #[test]
 fn more_threads_than_a_daemon_serves_are_refused_and_say_so() {
     let rack = Daemons::start();
-    let first = rack.attach(0);
-    let mut attached: Vec<_> =
-        (1..rackmem::attach::MOST_ATTACHED).map(|_| first.another().unwrap()).collect();
-    let refused = first.another().map(drop).unwrap_err();
+    let attached = rack.attached(0);
+    let addr = rack.nodes[0].here().alloc(8, NodeId(0), Discipline::Coherent).unwrap();
+    // Each has a connection from its first operation on.
+    let mut used: Vec<_> = (0..rackmem::attach::MOST_ATTACHED).map(|_| attached.here()).collect();
+    used.iter_mut().for_each(|handle| assert_eq!(handle.read_word(addr), Ok(0)));
+    let mut one_more = attached.here();
+    let most = rackmem::attach::MOST_ATTACHED;
+    assert_eq!(one_more.read_word(addr), Err(Error::TooManyAttached { most }));
+    let refused = Rack::attach(&rack.file, NodeId(0)).map(drop).unwrap_err();
     assert!(refused.to_string().contains("already"), "{refused}");
-    assert_eq!(rack.service(0).counts().refused, 1);
-    drop(attached.pop());
-    until("there is room for another one", || first.another().is_ok());
+    assert_eq!(rack.service(0).counts().refused, 2);
+    drop(used.pop());
+    until("there is room for another one", || one_more.read_word(addr) == Ok(0));
 }
