@@ -235,12 +235,7 @@ impl Memory for NodeHandle {
         NodeHandle::update(self, addr, len, change)
     }
 
-    async fn alloc(
-        &mut self,
-        len: u64,
-        home: NodeId,
-        discipline: Discipline,
-    ) -> Result<GlobalAddr, Error> {
+    async fn alloc(&mut self, len: u64, home: NodeId, discipline: Discipline) -> Result<GlobalAddr, Error> {
         NodeHandle::alloc(self, len, home, discipline)
     }
 

@@ -1,7 +1,7 @@
 //! The actors of an embedded rack, and how a thread delivers messages between them.
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use node::Node;

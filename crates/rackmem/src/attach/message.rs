@@ -155,4 +155,3 @@ fn put_version(out: &mut Vec<u8>) {
     out.extend(MAGIC);
     out.push(WIRE_VERSION);
 }
-

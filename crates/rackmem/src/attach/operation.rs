@@ -17,39 +17,109 @@ use crate::lock::LockMode;
 /// One operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Operation<'a> {
-    Read { addr: GlobalAddr, len: usize },
-    Write { addr: GlobalAddr, bytes: &'a [u8] },
-    Alloc { len: u64, home: NodeId, discipline: Discipline },
-    Free { addr: GlobalAddr, incarnation: Option<Incarnation> },
+    Read {
+        addr: GlobalAddr,
+        len: usize,
+    },
+    Write {
+        addr: GlobalAddr,
+        bytes: &'a [u8],
+    },
+    Alloc {
+        len: u64,
+        home: NodeId,
+        discipline: Discipline,
+    },
+    Free {
+        addr: GlobalAddr,
+        incarnation: Option<Incarnation>,
+    },
     /// Takes the lock of a block.
-    Lock { addr: GlobalAddr, mode: LockMode, once: bool },
-    Unlock { lock: u32 },
+    Lock {
+        addr: GlobalAddr,
+        mode: LockMode,
+        once: bool,
+    },
+    Unlock {
+        lock: u32,
+    },
     /// Takes a lock that carries so many bytes.
-    Enter { addr: GlobalAddr, len: usize, mode: LockMode, wait: Wait },
+    Enter {
+        addr: GlobalAddr,
+        len: usize,
+        mode: LockMode,
+        wait: Wait,
+    },
     /// Leaves it; whoever has it to write says what its bytes are.
-    Leave { lock: u32, bytes: Option<&'a [u8]> },
+    Leave {
+        lock: u32,
+        bytes: Option<&'a [u8]>,
+    },
     /// Ends it: it is held to write.
-    End { lock: u32, is_lost: bool },
+    End {
+        lock: u32,
+        is_lost: bool,
+    },
     /// Allocates a region.
-    Begin { shape: Shape, home: NodeId },
+    Begin {
+        shape: Shape,
+        home: NodeId,
+    },
     /// The region at an address.
-    Open { addr: GlobalAddr, needs: Discipline },
+    Open {
+        addr: GlobalAddr,
+        needs: Discipline,
+    },
     Word(WordOf),
     /// Bytes of words as they are.
-    ReadWords { region: RegionName, at: u64, len: usize },
-    WriteWords { region: RegionName, at: u64, bytes: &'a [u8] },
-    ReadObject { region: RegionName, index: u64, len: usize },
-    WriteObject { region: RegionName, index: u64, at: usize, expected: Option<u64>, bytes: &'a [u8] },
+    ReadWords {
+        region: RegionName,
+        at: u64,
+        len: usize,
+    },
+    WriteWords {
+        region: RegionName,
+        at: u64,
+        bytes: &'a [u8],
+    },
+    ReadObject {
+        region: RegionName,
+        index: u64,
+        len: usize,
+    },
+    WriteObject {
+        region: RegionName,
+        index: u64,
+        at: usize,
+        expected: Option<u64>,
+        bytes: &'a [u8],
+    },
     /// Creates a store of chains.
     Create(Creation<'a>),
     /// The store at an address.
-    OpenStore { addr: GlobalAddr },
-    Get { store: RegionName, key: u64 },
-    Put { store: RegionName, key: u64, value: &'a [u8] },
-    Delete { store: RegionName, key: u64 },
+    OpenStore {
+        addr: GlobalAddr,
+    },
+    Get {
+        store: RegionName,
+        key: u64,
+    },
+    Put {
+        store: RegionName,
+        key: u64,
+        value: &'a [u8],
+    },
+    Delete {
+        store: RegionName,
+        key: u64,
+    },
     /// The application uses it no more, for now.
-    Close { store: RegionName },
-    FreeStore { store: RegionName },
+    Close {
+        store: RegionName,
+    },
+    FreeStore {
+        store: RegionName,
+    },
 }
 
 /// An operation on a word.
@@ -277,8 +347,7 @@ impl<'a> Operation<'a> {
     }
 
     pub(super) fn decode(bytes: &mut Bytes<'a>) -> Result<Self, Malformed> {
-        let discipline =
-            |bytes: &mut Bytes<'a>| Discipline::from_wire(bytes.byte()?).ok_or(Malformed);
+        let discipline = |bytes: &mut Bytes<'a>| Discipline::from_wire(bytes.byte()?).ok_or(Malformed);
         Ok(match bytes.byte()? {
             1 => Self::Read { addr: bytes.addr()?, len: bytes.len()? },
             2 => Self::Write { addr: bytes.addr()?, bytes: bytes.counted()? },

@@ -51,12 +51,7 @@ impl NodeHandle {
         self.ask_word(word, silent)
     }
 
-    pub(crate) fn ask_to_read_words(
-        &mut self,
-        far: &Far,
-        at: usize,
-        into: &mut [u8],
-    ) -> Result<(), Error> {
+    pub(crate) fn ask_to_read_words(&mut self, far: &Far, at: usize, into: &mut [u8]) -> Result<(), Error> {
         self.send_asked();
         let operation = Operation::ReadWords { region: far.name(), at: at as u64, len: into.len() };
         self.ask(&operation, |answer| match answer {
@@ -73,12 +68,7 @@ impl NodeHandle {
         self.conversation()?.done(&Operation::WriteWords { region: far.name(), at: at as u64, bytes })
     }
 
-    pub(crate) fn ask_to_read_object(
-        &self,
-        far: &Far,
-        index: usize,
-        into: &mut [u8],
-    ) -> Result<Read, Error> {
+    pub(crate) fn ask_to_read_object(&self, far: &Far, index: usize, into: &mut [u8]) -> Result<Read, Error> {
         let operation = Operation::ReadObject { region: far.name(), index: index as u64, len: into.len() };
         self.ask(&operation, |answer| match answer {
             Answer::Object(version, bytes) if bytes.len() == into.len() => {
@@ -110,7 +100,8 @@ impl NodeHandle {
         let ChainsConfig { homes, bytes, copies, server, lease, quarantine } = config;
         let homes: Vec<u8> = homes.iter().flat_map(|home| home.0.to_le_bytes()).collect();
         let (bytes, copies, server) = (*bytes, *copies as u64, *server);
-        let create = Creation { homes: &homes, bytes, copies, server, lease: *lease, quarantine: *quarantine };
+        let create =
+            Creation { homes: &homes, bytes, copies, server, lease: *lease, quarantine: *quarantine };
         self.ask_for_store(&Operation::Create(create))
     }
 

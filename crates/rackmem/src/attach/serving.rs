@@ -133,7 +133,7 @@ impl Serving<'_> {
             }
             Operation::Free { addr, incarnation } => {
                 done(of_a_node(addr, handle.nodes()).and_then(|()| handle.free_of(addr, incarnation)))
-            },
+            }
             Operation::Lock { addr, mode, once } => locks.lock(handle, (shared, line), addr, mode, once)?,
             Operation::Unlock { lock } => locks.unlock(lock)?,
             Operation::Enter { addr, len, mode, wait } => {

@@ -138,8 +138,14 @@ fn every_message_comes_back_as_it_was() {
     assert_eq!(Request::decode(&changed), Ok(Request::Changed(b"new")));
     assert_eq!(decode_answers(&encoded_answers(&answers())), Ok(answers()));
     let terms = Terms::new([("block", "4 KiB")]);
-    let welcome =
-        Welcome { node: NodeId(2), nodes: 64, block: BlockSize::MAX, memory: u64::MAX, session: 77, terms: terms.clone() };
+    let welcome = Welcome {
+        node: NodeId(2),
+        nodes: 64,
+        block: BlockSize::MAX,
+        memory: u64::MAX,
+        session: 77,
+        terms: terms.clone(),
+    };
     let mut bytes = Vec::new();
     welcome.encode(&mut bytes);
     assert_eq!(Welcome::decode(&bytes), Ok(Ok(welcome)));

@@ -11,9 +11,9 @@ use live::actor::{Failure, ThreadContext};
 use live::networked::NetworkedNode;
 use live::networked::verbs::{Far, HomeIncarnation, Ticket, refused_words};
 use nic::words::Request;
-use wire::{GlobalAddr, Incarnation, NodeId};
 use wire::roce::Key;
 use wire::roce::batch::{Entry, Operation, SECTION_BYTES, Writer};
+use wire::{GlobalAddr, Incarnation, NodeId};
 
 use crate::attach::AskedWords;
 use crate::error::Error;

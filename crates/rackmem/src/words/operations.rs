@@ -306,7 +306,8 @@ impl<W: Word> Words<W> {
         }
         let address = far.addr.offset() + index as u64 * W::WIDTH.bytes();
         let request = Request { ticket: 0, address, width: W::WIDTH, operation, operands };
-        let pushed = node.sent(|joined, context, pipeline| pipeline.push(joined, context, far, &request, silent));
+        let pushed =
+            node.sent(|joined, context, pipeline| pipeline.push(joined, context, far, &request, silent));
         Ok(pushed.map(Place::Far))
     }
 

@@ -11,6 +11,7 @@ mod errors;
 mod feed;
 mod linearizable_words;
 mod locks;
+mod locks_everywhere;
 mod networked;
 mod peeks_everywhere;
 mod places;

@@ -178,9 +178,7 @@ impl Known {
         let objects = ByteObjects::of(self.find(handle, region, Discipline::Object)?);
         let written = match expected {
             None => objects.write(handle, index(number), at, bytes).map(Some),
-            Some(_) if at != 0 => {
-                Err(Error::WrongLength { addr: region.addr, len: bytes.len() as u64 })
-            }
+            Some(_) if at != 0 => Err(Error::WrongLength { addr: region.addr, len: bytes.len() as u64 }),
             Some(version) => objects.write_if(handle, index(number), version, bytes),
         };
         Ok(self.came(region, written)?.map_or(Answer::Busy, Answer::Word))

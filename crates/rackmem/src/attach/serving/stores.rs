@@ -3,8 +3,8 @@
 //! What must always hold: an application has no more clients than [`MOST`] at a time; what is asked of a store is done on that
 //! store, or not at all.
 
-use live::networked::verbs::RegionName;
 use live::memory::regions::Shape;
+use live::networked::verbs::RegionName;
 use sorted::Map;
 use wire::GlobalAddr;
 

@@ -6,7 +6,6 @@ mod histories;
 mod malformed;
 mod rig;
 
-use rackmem::attach::Batch;
 use rackmem::{Discipline, Error, GlobalAddr, LockMode, NodeId, Rack};
 
 use crate::attached::rig::{Daemons, until};
@@ -69,26 +68,6 @@ fn operations_that_cannot_be_fail_as_on_the_node_itself() {
         let coherent = Discipline::Coherent;
         assert_eq!(app.alloc(len, NodeId(home), coherent), here.alloc(len, NodeId(home), coherent));
     }
-}
-
-#[test]
-fn a_batch_does_its_operations_in_order_and_says_what_came_of_each() {
-    let rack = Daemons::start();
-    let mut app = rack.attach(0);
-    let addr = app.alloc(BLOCK, NodeId(1), Discipline::Coherent).unwrap();
-    let nowhere = addr + 8 * BLOCK;
-    let mut batch = Batch::new();
-    assert!(batch.write(addr, b"first, and"));
-    assert!(batch.read(addr, 5));
-    assert!(batch.read(nowhere, 5));
-    assert!(batch.write(addr + 7, b"then"));
-    assert!(batch.read(addr, 11));
-    assert!(!batch.read(addr, 1 << 20), "there is no room for that");
-    let outcomes = app.run(&batch).unwrap();
-    let unallocated = Error::Unallocated { addr: nowhere };
-    let expected =
-        [Ok(vec![]), Ok(b"first".to_vec()), Err(unallocated), Ok(vec![]), Ok(b"first, then".to_vec())];
-    assert_eq!(outcomes, expected);
 }
 
 #[test]
