@@ -1,6 +1,6 @@
 //! What cannot be locked, and what is said about it.
 
-use rackmem::{Discipline, Error, GlobalAddr};
+use rackmem::{Discipline, Error, GlobalAddr, Locked};
 
 use crate::locks::{node, racks};
 
@@ -22,5 +22,25 @@ fn a_region_that_reaches_beyond_its_allocation_is_refused() {
         let addr = here.alloc(8192, node(1), Discipline::Locked).unwrap();
         let lock = here.rwlock(addr, 64 << 10).unwrap();
         assert_eq!(lock.read(&mut here).err(), Some(Error::Unallocated { addr }));
+    }
+}
+
+#[test]
+fn a_freed_lock_is_gone_for_everybody_and_its_memory_can_be_locked_anew() {
+    for rack in racks(2) {
+        let (mut here, mut there) = (rack.node(node(0)), rack.node(node(1)));
+        for round in 0..50_u64 {
+            let value = Locked::new(&mut here, node(1), [round; 3]).unwrap();
+            let other = Locked::<[u64; 3]>::at(&there, value.addr()).unwrap();
+            assert_eq!(*other.read(&mut there).unwrap(), [round; 3]);
+            let addr = value.addr();
+            value.free(&mut here).unwrap();
+            // Other allocations may live in the same block, and a lock that is none starts with zeroes or old bytes.
+            let shorter = Locked::new(&mut here, node(1), round).unwrap();
+            assert_eq!(*shorter.read(&mut there).unwrap(), round);
+            shorter.free(&mut there).unwrap();
+            assert_eq!(other.read(&mut there).unwrap_err().failure(), Some(Error::Unallocated { addr }));
+        }
+        rack.check_invariants();
     }
 }
