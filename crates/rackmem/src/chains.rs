@@ -83,6 +83,7 @@ pub struct Chains {
 }
 
 /// Who does what is asked of a store.
+#[allow(clippy::large_enum_variant, reason = "most are clients of a node")]
 enum Client {
     /// A client of this node.
     Here(NodeId, Session),

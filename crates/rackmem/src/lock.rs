@@ -39,6 +39,7 @@ pub struct BlockLock {
     _held: HeldBy,
 }
 
+#[allow(clippy::large_enum_variant, reason = "that of a node is what counts, and has no memory of its own to be fetched")]
 enum HeldBy {
     Daemon { _lock: AskedLock },
     Node { _here: Here },

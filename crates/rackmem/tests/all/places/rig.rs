@@ -14,7 +14,6 @@ pub(crate) const NODES: usize = 3;
 /// A rack of places with transports of their own.
 pub(crate) struct Places {
     pub(crate) nodes: Vec<Rack>,
-    rack_file: RackFile,
     /// What serves applications, if something does.
     services: Vec<Attachments>,
     stop: Arc<AtomicBool>,
@@ -53,7 +52,7 @@ impl Places {
                 (0..here).map(|node| scope.spawn(move || Rack::join(file, NodeId(node)).unwrap())).collect();
             joins.into_iter().map(|join| join.join().unwrap()).collect()
         });
-        Self { nodes, rack_file: file, services: Vec::new(), stop, switch, folder }
+        Self { nodes, services: Vec::new(), stop, switch, folder }
     }
 
     /// Where its rack file is.
@@ -63,12 +62,12 @@ impl Places {
 
     /// Serves applications on all nodes here, and attaches to each.
     pub(crate) fn attached(&mut self) -> Vec<Rack> {
-        let file = &self.rack_file;
+        let file = RackFile::read(self.file()).unwrap();
         std::fs::create_dir_all(&file.runtime).unwrap();
         for (node, rack) in file.nodes().zip(&self.nodes) {
-            self.services.push(rack.serve_applications(file, node).unwrap());
+            self.services.push(rack.serve_applications(&file, node).unwrap());
         }
-        file.nodes().map(|node| Rack::attach(file, node).unwrap()).collect()
+        file.nodes().map(|node| Rack::attach(&file, node).unwrap()).collect()
     }
 
     pub(crate) fn handles(&self) -> Vec<NodeHandle> {
