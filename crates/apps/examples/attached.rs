@@ -61,7 +61,7 @@ fn main() -> Outcome {
     let last = NodeId(u16::try_from(file.config.nodes - 1)?);
     let rack = Rack::join(&file, last)?;
     println!("attached to node 0:");
-    let mut app = Rack::attach(&file, NodeId(0))?;
+    let mut app = Rack::attach(&file, NodeId(0))?.here();
     let addr = app.alloc(4096, NodeId(0), Discipline::Coherent)?;
     operations(&mut app, addr)?;
     let mut batch = Batch::new();

@@ -11,7 +11,9 @@ use crate::pointer::{give, result, shared, take_back, unique};
 use crate::rack::RackmemThread;
 use crate::status::{Failure, RackmemStatus, guarded};
 
-/// Bytes before the data: the word that says whether they are poisoned.
+/// Bytes before the data, as a `Locked` of Rust has them: the word that says whether they are poisoned, and their fencing number.
+const HEADER: usize = 16;
+/// Bytes of the word that says whether they are poisoned.
 const STATE: usize = 8;
 const POISONED: u64 = 1;
 
@@ -37,8 +39,8 @@ impl Held {
     fn data(&mut self) -> *mut u8 {
         match &mut self.guard {
             // Only to be read, which the header says.
-            Guard::Read(guard) => guard[STATE..].as_ptr().cast_mut(),
-            Guard::Write(guard) => guard[STATE..].as_mut_ptr(),
+            Guard::Read(guard) => guard[HEADER..].as_ptr().cast_mut(),
+            Guard::Write(guard) => guard[HEADER..].as_mut_ptr(),
         }
     }
 
@@ -54,6 +56,14 @@ impl Held {
         let Guard::Write(guard) = &mut self.guard else { return false };
         guard[..STATE].copy_from_slice(&state.to_ne_bytes());
         true
+    }
+
+    /// A writer has come in: the fencing number grows.
+    fn granted(&mut self) {
+        if let Guard::Write(guard) = &mut self.guard {
+            let fence: [u8; STATE] = guard[STATE..HEADER].try_into().expect("a word");
+            guard[STATE..HEADER].copy_from_slice(&u64::from_ne_bytes(fence).wrapping_add(1).to_ne_bytes());
+        }
     }
 
     /// Marks what is held for writing.
@@ -132,6 +142,7 @@ unsafe fn take(
         };
         let mut held = Held { guard, bytes };
         let poisoned = held.is_poisoned();
+        held.granted();
         // Last: nothing else looks at the data through the guard while C has the pointer.
         *data = held.data();
         thread.held.push(held);
@@ -147,7 +158,7 @@ unsafe fn take(
 
 fn region(len: usize) -> Result<usize, Failure> {
     len.checked_next_multiple_of(8)
-        .and_then(|len| len.checked_add(STATE))
+        .and_then(|len| len.checked_add(HEADER))
         .ok_or_else(|| Failure::new(RackmemStatus::InvalidArgument, "no lock guards so many bytes"))
 }
 

@@ -8,11 +8,13 @@ use std::sync::Arc;
 
 use live::actor::{Allocated, Failure};
 use live::chains::{Home, LONGEST_VALUE, Ran, Session, Setup, Store, What};
+use live::networked::verbs::RegionName;
 use sorted::Set;
 use wire::roce::Key;
 use wire::{Discipline, GlobalAddr, Nanos, NodeId, Refusal};
 
 use crate::addresses::of_a_node;
+use crate::attach::Closing;
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
 use crate::rack::Inner;
@@ -76,8 +78,17 @@ pub struct Chains {
     inner: Arc<Inner>,
     store: Arc<Store>,
     /// The client, and whose it is.
-    session: Option<(NodeId, Session)>,
+    session: Option<Client>,
     trips: u32,
+}
+
+/// Who does what is asked of a store.
+#[allow(clippy::large_enum_variant, reason = "most are clients of a node")]
+enum Client {
+    /// A client of this node.
+    Here(NodeId, Session),
+    /// The daemon of this connection.
+    Asked(Closing),
 }
 
 impl NodeHandle {
@@ -86,6 +97,10 @@ impl NodeHandle {
     /// # Errors
     /// [`Error::BadSize`], [`Error::QuarantineTooShort`], [`Error::TooManyCopies`], [`Error::OutOfMemory`], [`Error::NoSuchNode`], [`Error::NodeDown`].
     pub fn chains(&mut self, config: &ChainsConfig) -> Result<Chains, Error> {
+        if self.is_attached() {
+            let store = self.ask_to_create(config)?;
+            return Ok(Chains { inner: Arc::clone(&self.inner), store, session: None, trips: 0 });
+        }
         let ChainsConfig { homes, bytes, copies, server, .. } = config;
         let each = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX);
         if Setup::units(each, homes.len()).is_none() {
@@ -123,7 +138,7 @@ impl NodeHandle {
     /// The shortest time for which slots of a store of chains stay in quarantine on this rack, whose clients use what they know for so long: longer than
     /// that, and where the switch steers reads by what it knows and by what may be in flight (seconds).
     pub fn least_quarantine(&self, lease: Nanos) -> Nanos {
-        self.inner.chains().least_quarantine(lease)
+        live::chains::least_quarantine(lease, self.inner.config.steers())
     }
 
     fn chains_in(
@@ -156,8 +171,12 @@ impl NodeHandle {
     pub fn chains_at(&mut self, addr: GlobalAddr) -> Result<Chains, Error> {
         of_a_node(addr, self.nodes())?;
         let inner = Arc::clone(&self.inner);
-        let store = inner.chains().open_chains(self.node, &mut self.context, addr);
-        let store = store.map_err(|why| chain_failed(why, addr))?;
+        let store = if self.is_attached() {
+            self.ask_to_open_store(addr)?
+        } else {
+            let store = inner.chains().open_chains(self.node, &mut self.context, addr);
+            store.map_err(|why| chain_failed(why, addr))?
+        };
         Ok(Chains { inner, store, session: None, trips: 0 })
     }
 }
@@ -172,6 +191,12 @@ impl Chains {
     /// The store's address, for [`NodeHandle::chains_at`].
     pub fn addr(&self) -> GlobalAddr {
         self.store.addr
+    }
+
+    /// What everybody calls it: by the key of its first memory, which no other store there has.
+    pub(crate) fn name(&self) -> RegionName {
+        let Store { addr, incarnation, setup } = &*self.store;
+        RegionName { addr: *addr, incarnation: *incarnation, key: setup.homes[0].key }
     }
 
     /// Replaces `into` by the key's value; false if it has none.
@@ -223,6 +248,9 @@ impl Chains {
     /// As for [`NodeHandle::chains_at`].
     pub fn free(mut self, node: &mut NodeHandle) -> Result<(), Error> {
         self.give_back();
+        if node.is_attached() {
+            return node.ask_to_free_store(self.name());
+        }
         let (addr, store) = (self.store.addr, Arc::clone(&self.store));
         let ended = self.inner.chains().end_chains(node.node, &mut node.context, &store);
         ended.map_err(|why| chain_failed(why, addr))?;
@@ -243,14 +271,28 @@ impl Chains {
     fn run(&mut self, node: &mut NodeHandle, key: u64, what: What<'_>) -> Result<Ran, Error> {
         debug_assert!(Arc::ptr_eq(&self.inner, &node.inner), "a client and a handle of one rack");
         let addr = self.store.addr;
-        if self.session.as_ref().is_some_and(|(of, _)| *of != node.node) {
+        let is_ours = |client: &Client| match client {
+            Client::Here(of, _) => *of == node.node,
+            Client::Asked(closing) => closing.is_of(node),
+        };
+        if !self.session.as_ref().is_some_and(is_ours) {
             self.give_back();
         }
-        let (_, session) = match &mut self.session {
-            Some(session) => session,
+        let client = match &mut self.session {
+            Some(client) => client,
+            None if node.is_attached() => self.session.insert(Client::Asked(node.closing(self.name())?)),
             None => {
                 let session = self.inner.chains().chain_session(node.node, &self.store);
-                self.session.insert((node.node, session.map_err(|why| chain_failed(why, addr))?))
+                let session = session.map_err(|why| chain_failed(why, addr))?;
+                self.session.insert(Client::Here(node.node, session))
+            }
+        };
+        let session = match client {
+            Client::Here(_, session) => session,
+            Client::Asked(closing) => {
+                let ran = node.ask_on_key(closing.store(), key, what)?;
+                self.trips = ran.trips;
+                return Ok(ran);
             }
         };
         let ran = self.inner.chains().run_chain(node.node, &mut node.context, session, key, what);
@@ -264,7 +306,8 @@ impl Chains {
     }
 
     fn give_back(&mut self) {
-        if let Some((node, session)) = self.session.take() {
+        // Of an attached handle, it says so itself.
+        if let Some(Client::Here(node, session)) = self.session.take() {
             self.inner.chains().end_session(node, session);
         }
     }

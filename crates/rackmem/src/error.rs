@@ -143,6 +143,11 @@ pub enum Error {
         /// How many can be.
         most: usize,
     },
+    /// The daemon serves as many threads of applications as it can.
+    TooManyAttached {
+        /// How many that is.
+        most: usize,
+    },
     /// This application was attached to a node whose daemon has ended, or has ended the connection. What was in flight may
     /// have happened or not; locks are released. Attach again.
     Detached,
@@ -283,6 +288,9 @@ impl fmt::Display for Error {
             }
             Self::TooManyClients { most } => {
                 write!(f, "this node already has {most} clients of chains: drop some first")
+            }
+            Self::TooManyAttached { most } => {
+                write!(f, "the daemon already serves {most} threads of applications: drop some handles first")
             }
             Self::Detached => {
                 write!(

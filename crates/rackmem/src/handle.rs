@@ -17,6 +17,7 @@ use node::{Access, FrameId, Window};
 use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, Incarnation, NodeId, Refusal, SlotId};
 
 use crate::addresses::{aligned, in_range, inside_block, of_a_node};
+use crate::attach::Asking;
 use crate::error::Error;
 use crate::rack::Inner;
 use crate::words::Pipeline;
@@ -48,6 +49,8 @@ pub struct NodeHandle {
     lease: Arc<Lease>,
     /// Operations on words that are on their way.
     pub(crate) pipeline: Pipeline,
+    /// Of an attached rack, whose daemon does what others do on a miss. Nothing is looked up in the cache with success there.
+    pub(crate) asking: Option<Box<Asking>>,
 }
 
 impl NodeHandle {
@@ -56,6 +59,7 @@ impl NodeHandle {
         let cache = Arc::clone(&inner.memory(node).cache);
         let strict = inner.strict_lease();
         let lease = inner.joined().map_or_else(Arc::default, |node| Arc::clone(node.lease()));
+        let asking = inner.attached().map(Asking::new);
         let slow = if strict.is_some() { u64::MAX } else { 7 };
         Self {
             inner,
@@ -69,6 +73,7 @@ impl NodeHandle {
             reported_hits: 0,
             lease,
             pipeline: Pipeline::default(),
+            asking,
         }
     }
 
@@ -137,6 +142,9 @@ impl NodeHandle {
     #[inline(never)]
     fn write_word_missing(&mut self, addr: GlobalAddr, value: u64) -> Result<(), Error> {
         aligned(addr)?;
+        if self.is_attached() {
+            return self.ask_to_write(addr, &value.to_ne_bytes());
+        }
         self.update(addr, 8, |window| window.set_word(0, value))
     }
 
@@ -179,6 +187,9 @@ impl NodeHandle {
         len: usize,
         mut look: impl FnMut(&Window<'_>) -> R,
     ) -> Result<Option<R>, Error> {
+        if self.is_attached() {
+            return self.ask_to_inspect(addr, len, look).map(Some);
+        }
         let start = self.block_size().offset_in_block(addr);
         Ok(match self.fetch(addr, len, Access::Shared)? {
             Fetched::Pinned(frame) => {
@@ -214,6 +225,9 @@ impl NodeHandle {
         let pinned = loop {
             if let Some(pinned) = self.cache.pin_for_write(&mut self.hints, addr) {
                 break pinned;
+            }
+            if self.is_attached() {
+                return self.ask_to_update(addr, len, change);
             }
             if let Fetched::Pinned(frame) = self.fetch(addr, len, Access::Modified)? {
                 break self.cache.adopt(frame);
@@ -280,7 +294,9 @@ impl NodeHandle {
     /// read.
     pub fn read(&mut self, addr: GlobalAddr, into: &mut [u8]) -> Result<(), Error> {
         let mut rest = into;
-        in_range(addr, rest.len() as u64, self.nodes(), self.inner.config.memory)?;
+        if let Err(why) = in_range(addr, rest.len() as u64, self.nodes(), self.inner.reach) {
+            return if self.is_attached() { self.ask_to_read_all(addr, rest) } else { Err(why) };
+        }
         let mut at = addr;
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at_mut(self.left_in_block(at).min(rest.len()));
@@ -297,7 +313,9 @@ impl NodeHandle {
     /// As for [`NodeHandle::read`]. Blocks before the one that failed have been written.
     pub fn write(&mut self, addr: GlobalAddr, bytes: &[u8]) -> Result<(), Error> {
         let mut rest = bytes;
-        in_range(addr, rest.len() as u64, self.nodes(), self.inner.config.memory)?;
+        if let Err(why) = in_range(addr, rest.len() as u64, self.nodes(), self.inner.reach) {
+            return if self.is_attached() { self.ask_to_write_all(addr, rest) } else { Err(why) };
+        }
         let mut at = addr;
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at(self.left_in_block(at).min(rest.len()));
@@ -352,6 +370,9 @@ impl NodeHandle {
     /// # Errors
     /// [`Error::BadSize`], [`Error::OutOfMemory`], [`Error::NoSuchNode`], [`Error::NodeDown`].
     pub fn alloc(&mut self, len: u64, home: NodeId, discipline: Discipline) -> Result<GlobalAddr, Error> {
+        if self.is_attached() {
+            return self.ask_to_alloc(len, home, discipline);
+        }
         let bytes = usize::try_from(len).unwrap_or(usize::MAX);
         let shape = match discipline {
             Discipline::Word => Shape::Words { count: bytes.div_ceil(8) },
@@ -407,6 +428,9 @@ impl NodeHandle {
         addr: GlobalAddr,
         incarnation: Option<Incarnation>,
     ) -> Result<(), Error> {
+        if self.is_attached() {
+            return self.ask_to_free(addr, incarnation);
+        }
         self.end_region(addr, incarnation)?;
         self.at_node().free(addr, incarnation).map_err(|why| failed(why, addr, 0))
     }

@@ -27,7 +27,7 @@ mod regions;
 mod switch_process;
 mod words;
 
-pub use attach::{AttachError, AttachedHandle, Attachments};
+pub use attach::{AttachError, Attachments};
 pub use chains::{Chains, ChainsConfig};
 pub use config::{Config, ConfigError, Directory, MOST_LOCK_ENTRIES, MOST_SWITCH_ENTRIES, ProcessConfig};
 pub use error::{Error, JoinError};

@@ -6,6 +6,7 @@ use live::actor::{Failure, ThreadContext};
 use wire::{GlobalAddr, NodeId, Refusal, SlotId};
 
 use crate::addresses::of_a_node;
+use crate::attach::AskedLock;
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
 use crate::rack::Inner;
@@ -34,6 +35,20 @@ impl From<LockMode> for wire::Mode {
 /// application. A lock occupies one of its node's requester slots while it is held.
 #[must_use = "the lock is released when this is dropped"]
 pub struct BlockLock {
+    /// The daemon holds it, or this process's node.
+    _held: HeldBy,
+}
+
+#[allow(
+    clippy::large_enum_variant,
+    reason = "that of a node is what counts, and has no memory of its own to be fetched"
+)]
+enum HeldBy {
+    Daemon { _lock: AskedLock },
+    Node { _here: Here },
+}
+
+struct Here {
     inner: Arc<Inner>,
     node: NodeId,
     slot: SlotId,
@@ -76,22 +91,25 @@ impl NodeHandle {
         once: bool,
     ) -> Result<Option<BlockLock>, Error> {
         of_a_node(addr, self.nodes())?;
+        if self.is_attached() {
+            let lock = self.ask_for_block_lock(addr, mode, once)?;
+            return Ok(lock.map(|lock| BlockLock { _held: HeldBy::Daemon { _lock: lock } }));
+        }
         let tag = self.tag(addr);
         let write = mode == LockMode::Write;
         match self.at_node().lock(tag, write, once) {
-            Ok(slot) => Ok(Some(BlockLock {
-                inner: Arc::clone(&self.inner),
-                node: self.node,
-                slot,
-                context: ThreadContext::new(u64::from(slot.0)),
-            })),
+            Ok(slot) => {
+                let (inner, context) = (Arc::clone(&self.inner), ThreadContext::new(u64::from(slot.0)));
+                let here = Here { inner, node: self.node, slot, context };
+                Ok(Some(BlockLock { _held: HeldBy::Node { _here: here } }))
+            }
             Err(Failure::Refused(Refusal::Locked)) => Ok(None),
             Err(why) => Err(failed(why, addr, 0)),
         }
     }
 }
 
-impl Drop for BlockLock {
+impl Drop for Here {
     fn drop(&mut self) {
         self.inner.at(self.node, &mut self.context).unlock(self.slot);
     }

@@ -9,8 +9,7 @@
 //! Whatever lies inside one block: an aligned word always, and any range that does not cross a block
 //! boundary. Ranges that cross one are read and written block by block.
 //!
-//! [`LockMemory`] is a [`Memory`] with the rack's locks: what is read and written inside a lock is atomic as a whole. It is a
-//! trait of its own, for there are memories without them: an application attached to a daemon has none.
+//! [`LockMemory`] is a [`Memory`] with the rack's locks: what is read and written inside a lock is atomic as a whole.
 
 use core::future::Future;
 use core::pin::pin;
@@ -179,81 +178,68 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// [`Memory`] of a handle, whose own methods are called as the trait's are, but for the clock.
-macro_rules! memory_of {
-    ($Handle:ident, $now:expr) => {
-        impl $crate::memory::Memory for $Handle {
-            fn node(&self) -> NodeId {
-                self.id()
-            }
+impl Memory for NodeHandle {
+    fn node(&self) -> NodeId {
+        self.id()
+    }
 
-            fn nodes(&self) -> usize {
-                $Handle::nodes(self)
-            }
+    fn nodes(&self) -> usize {
+        NodeHandle::nodes(self)
+    }
 
-            fn block_size(&self) -> BlockSize {
-                $Handle::block_size(self)
-            }
+    fn block_size(&self) -> BlockSize {
+        NodeHandle::block_size(self)
+    }
 
-            fn now(&self) -> Nanos {
-                $now(self)
-            }
+    fn now(&self) -> Nanos {
+        self.inner.now()
+    }
 
-            #[inline]
-            async fn read(&mut self, addr: GlobalAddr, into: &mut [u8]) -> Result<(), Error> {
-                $Handle::read(self, addr, into)
-            }
+    #[inline]
+    async fn read(&mut self, addr: GlobalAddr, into: &mut [u8]) -> Result<(), Error> {
+        NodeHandle::read(self, addr, into)
+    }
 
-            #[inline]
-            async fn write(&mut self, addr: GlobalAddr, bytes: &[u8]) -> Result<(), Error> {
-                $Handle::write(self, addr, bytes)
-            }
+    #[inline]
+    async fn write(&mut self, addr: GlobalAddr, bytes: &[u8]) -> Result<(), Error> {
+        NodeHandle::write(self, addr, bytes)
+    }
 
-            #[inline]
-            async fn read_word(&mut self, addr: GlobalAddr) -> Result<u64, Error> {
-                $Handle::read_word(self, addr)
-            }
+    #[inline]
+    async fn read_word(&mut self, addr: GlobalAddr) -> Result<u64, Error> {
+        NodeHandle::read_word(self, addr)
+    }
 
-            #[inline]
-            async fn write_word(&mut self, addr: GlobalAddr, value: u64) -> Result<(), Error> {
-                $Handle::write_word(self, addr, value)
-            }
+    #[inline]
+    async fn write_word(&mut self, addr: GlobalAddr, value: u64) -> Result<(), Error> {
+        NodeHandle::write_word(self, addr, value)
+    }
 
-            #[inline]
-            async fn inspect<R>(
-                &mut self,
-                addr: GlobalAddr,
-                len: usize,
-                look: impl FnMut(&Window<'_>) -> R,
-            ) -> Result<R, Error> {
-                $Handle::inspect(self, addr, len, look)
-            }
+    #[inline]
+    async fn inspect<R>(
+        &mut self,
+        addr: GlobalAddr,
+        len: usize,
+        look: impl FnMut(&Window<'_>) -> R,
+    ) -> Result<R, Error> {
+        NodeHandle::inspect(self, addr, len, look)
+    }
 
-            #[inline]
-            async fn update<R>(
-                &mut self,
-                addr: GlobalAddr,
-                len: usize,
-                change: impl FnOnce(&Window<'_>) -> R,
-            ) -> Result<R, Error> {
-                $Handle::update(self, addr, len, change)
-            }
+    #[inline]
+    async fn update<R>(
+        &mut self,
+        addr: GlobalAddr,
+        len: usize,
+        change: impl FnOnce(&Window<'_>) -> R,
+    ) -> Result<R, Error> {
+        NodeHandle::update(self, addr, len, change)
+    }
 
-            async fn alloc(
-                &mut self,
-                len: u64,
-                home: NodeId,
-                discipline: Discipline,
-            ) -> Result<GlobalAddr, Error> {
-                $Handle::alloc(self, len, home, discipline)
-            }
+    async fn alloc(&mut self, len: u64, home: NodeId, discipline: Discipline) -> Result<GlobalAddr, Error> {
+        NodeHandle::alloc(self, len, home, discipline)
+    }
 
-            async fn free(&mut self, addr: GlobalAddr) -> Result<(), Error> {
-                $Handle::free(self, addr)
-            }
-        }
-    };
+    async fn free(&mut self, addr: GlobalAddr) -> Result<(), Error> {
+        NodeHandle::free(self, addr)
+    }
 }
-pub(crate) use memory_of;
-
-memory_of!(NodeHandle, |handle: &NodeHandle| handle.inner.now());

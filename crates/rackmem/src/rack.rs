@@ -13,6 +13,7 @@ use membership::Session;
 use transport::{PeerId, Transport};
 use wire::{BlockTag, Copyset, Discipline, Nanos, NodeId, Refusal};
 
+use crate::attach::Attached;
 use crate::config::{Config, ConfigError, ProcessConfig};
 use crate::error::JoinError;
 use crate::handle::NodeHandle;
@@ -30,6 +31,9 @@ pub struct Rack {
 
 pub(crate) struct Inner {
     places: Places,
+    memories: Memories,
+    /// Bytes of each node's memory that a handle reads and writes by itself: none where a daemon does it.
+    pub(crate) reach: u64,
     pub(crate) config: Config,
     /// Handles made so far: every one has a random stream of its own.
     handles: AtomicU64,
@@ -37,6 +41,14 @@ pub(crate) struct Inner {
     hits: Box<[AtomicU64]>,
     /// The names that the nodes in this process keep.
     names: Box<[NameService]>,
+}
+
+/// The memories of the nodes in this process.
+enum Memories {
+    /// All of them.
+    All(Arc<[NodeMemory]>),
+    /// The only one's. Of an attached rack: a cache in which nothing is ever found, and copies of the locks that its threads hold.
+    One(Arc<NodeMemory>),
 }
 
 /// Where the places of the rack are.
@@ -49,6 +61,8 @@ enum Places {
         /// Every access looks at the node's lease.
         strict: bool,
     },
+    /// None here: a daemon has the node.
+    Attached(Arc<Attached>),
 }
 
 impl Drop for Inner {
@@ -66,6 +80,7 @@ impl Inner {
         match &self.places {
             Places::Embedded(rack) => rack.at(node, context),
             Places::Joined { node, .. } => node.at(context),
+            Places::Attached(_) => unreachable!("an attached handle asks its daemon"),
         }
     }
 
@@ -74,6 +89,7 @@ impl Inner {
         match &self.places {
             Places::Embedded(rack) => rack.now(),
             Places::Joined { node, .. } => node.now(),
+            Places::Attached(attached) => attached.now(),
         }
     }
 
@@ -82,6 +98,7 @@ impl Inner {
         match &self.places {
             Places::Embedded(_) => 0,
             Places::Joined { node, .. } => node.epoch().0,
+            Places::Attached(attached) => attached.epoch(),
         }
     }
 
@@ -90,6 +107,7 @@ impl Inner {
         match &self.places {
             Places::Embedded(_) => self.names.get(node.index()),
             Places::Joined { node: here, .. } => self.names.first().filter(|_| here.id() == node),
+            Places::Attached(_) => None,
         }
     }
 
@@ -98,23 +116,32 @@ impl Inner {
         match &self.places {
             Places::Embedded(rack) => &**rack,
             Places::Joined { node, .. } => &**node,
+            Places::Attached(_) => unreachable!("an attached handle asks its daemon"),
         }
     }
 
     /// The memory of a node in this process.
     #[inline]
     pub(crate) fn memory(&self, node: NodeId) -> &NodeMemory {
+        match &self.memories {
+            Memories::All(all) => &all[node.index()],
+            Memories::One(memory) => memory,
+        }
+    }
+
+    /// The daemon that has the node, if this process only uses one.
+    pub(crate) fn attached(&self) -> Option<&Arc<Attached>> {
         match &self.places {
-            Places::Embedded(rack) => rack.memory(node),
-            Places::Joined { node, .. } => node.memory(),
+            Places::Attached(attached) => Some(attached),
+            _ => None,
         }
     }
 
     /// The node that this process is, in a rack of processes.
     pub(crate) fn joined(&self) -> Option<&Arc<NetworkedNode>> {
         match &self.places {
-            Places::Embedded(_) => None,
             Places::Joined { node, .. } => Some(node),
+            _ => None,
         }
     }
 
@@ -123,6 +150,7 @@ impl Inner {
         match &self.places {
             Places::Embedded(rack) => rack.with_node(tag.home(), |node| node.discipline_of(tag)),
             Places::Joined { node, .. } => node.with_node(|node| node.discipline_of(tag)),
+            Places::Attached(_) => None,
         }
     }
 
@@ -139,6 +167,7 @@ impl Inner {
         match &self.places {
             Places::Embedded(_) => self.hits[node.index()].fetch_add(more, Ordering::Relaxed) + more,
             Places::Joined { node, .. } => node.hits(more),
+            Places::Attached(_) => 0,
         }
     }
 
@@ -146,7 +175,7 @@ impl Inner {
     pub(crate) fn largest_region(&self) -> u64 {
         match &self.places {
             Places::Embedded(_) => u64::from(wire::packet::MAX_PAYLOAD),
-            Places::Joined { .. } => self.config.lock_region,
+            Places::Joined { .. } | Places::Attached(_) => self.config.lock_region,
         }
     }
 
@@ -155,6 +184,7 @@ impl Inner {
         let ids = match &self.places {
             Places::Embedded(rack) => 0..rack.node_count(),
             Places::Joined { node, .. } => node.id().index()..node.id().index() + 1,
+            Places::Attached(attached) => attached.node().index()..attached.node().index() + 1,
         };
         ids.map(|index| NodeId(u16::try_from(index).expect("at most 64 nodes")))
     }
@@ -266,13 +296,20 @@ impl Rack {
 
     fn of(places: Places, config: Config) -> Self {
         let hits = (0..config.nodes).map(|_| AtomicU64::new(0)).collect();
+        let (memories, reach) = match &places {
+            Places::Embedded(rack) => (Memories::All(Arc::clone(rack.memories())), config.memory),
+            Places::Joined { node, .. } => (Memories::One(Arc::clone(node.memory())), config.memory),
+            Places::Attached(_) => (Memories::One(Arc::new(NodeMemory::new(config.block_size, 0, 0))), 0),
+        };
         let names = match &places {
             Places::Embedded(_) => config.ids().map(|id| NameService::new(id, 0, false)).collect(),
             Places::Joined { node, .. } => {
                 [NameService::new(node.id(), node.incarnation().0, node.has_returned())].into()
             }
+            Places::Attached(_) => [].into(),
         };
-        let inner = Arc::new(Inner { places, config, handles: AtomicU64::new(0), hits, names });
+        let handles = AtomicU64::new(0);
+        let inner = Arc::new(Inner { places, memories, reach, config, handles, hits, names });
         if let Places::Joined { node, .. } = &inner.places {
             let (rack, id) = (Arc::downgrade(&inner), node.id());
             node.serve_names(Box::new(move |from, words| {
@@ -284,7 +321,12 @@ impl Rack {
         Self { inner }
     }
 
-    /// A handle for one thread that works on this process's node.
+    /// One that a daemon is joined to.
+    pub(crate) fn of_attached(attached: Attached, config: Config) -> Self {
+        Self::of(Places::Attached(Arc::new(attached)), config)
+    }
+
+    /// A handle for one thread that works on this process's node, or on that of the daemon that it is attached to.
     ///
     /// # Panics
     /// If the rack is embedded, and has more than one node: say which, with [`Rack::node`].
@@ -295,11 +337,13 @@ impl Rack {
         self.node(first.expect("a rack has a node here"))
     }
 
-    /// True once the rest of the rack has declared this process's node dead: every operation fails from then on.
+    /// True once the rest of the rack has declared this process's node dead, or the daemon has gone that it is attached to: every
+    /// operation fails from then on.
     pub fn is_fenced(&self) -> bool {
         match &self.inner.places {
             Places::Embedded(_) => false,
             Places::Joined { node, .. } => node.lease().is_fenced(),
+            Places::Attached(attached) => attached.is_detached(),
         }
     }
 
@@ -308,6 +352,7 @@ impl Rack {
         match &self.inner.places {
             Places::Embedded(_) => true,
             Places::Joined { node, .. } => node.lease().holds(node.now()),
+            Places::Attached(attached) => !attached.is_detached(),
         }
     }
 
@@ -319,16 +364,17 @@ impl Rack {
                 self.inner.here().map(|id| rack.with_node(id, |machine| format!("{machine:#?}\n"))).collect()
             }
             Places::Joined { node, .. } => node.in_flight(),
+            Places::Attached(attached) => format!("{attached:#?}\n"),
         }
     }
 
     /// This process's node leaves the rack in order: what only it has cached goes home, then the others go on without it.
     /// Every operation fails from now on. Blocks in this node's own memory are gone for the others
     /// ([`Error::NodeDown`](crate::Error::NodeDown)). True if everything has arrived within `timeout`. Does nothing on
-    /// an embedded rack.
+    /// an embedded rack, nor on an attached one.
     pub fn leave(&self, timeout: Duration) -> bool {
         match &self.inner.places {
-            Places::Embedded(_) => true,
+            Places::Embedded(_) | Places::Attached(_) => true,
             Places::Joined { node, .. } => node.leave(timeout),
         }
     }
@@ -336,7 +382,7 @@ impl Rack {
     /// What the transport of this process's node has done; none on an embedded rack.
     pub fn transport_counts(&self) -> Option<transport::Counts> {
         match &self.inner.places {
-            Places::Embedded(_) => None,
+            Places::Embedded(_) | Places::Attached(_) => None,
             Places::Joined { node, .. } => Some(node.transport().counters().counts()),
         }
     }
@@ -355,6 +401,7 @@ impl Rack {
                 sum
             }
             Places::Joined { node, .. } => node.chain_counts(),
+            Places::Attached(_) => ServerCounts::default(),
         }
     }
 
@@ -362,7 +409,7 @@ impl Rack {
     pub fn steering_counts(&self) -> Option<SteeringCounts> {
         match &self.inner.places {
             Places::Embedded(rack) => Some(rack.steering_counts()),
-            Places::Joined { .. } => None,
+            Places::Joined { .. } | Places::Attached(_) => None,
         }
     }
 
@@ -409,6 +456,7 @@ impl Rack {
                 nodes: here.map(|id| node.with_node(|machine| of(id, machine))).collect(),
                 switch: None,
             },
+            Places::Attached(_) => Counters { nodes: Vec::new(), switch: None },
         }
     }
 

@@ -5,7 +5,7 @@
 use live::actor::{Allocated, Failure, ThreadContext};
 use live::memory::regions::Shape;
 use live::networked::NetworkedNode;
-use live::networked::verbs::Opened;
+use live::networked::verbs::{Opened, RegionName};
 use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
 
 use crate::addresses::of_a_node;
@@ -16,14 +16,28 @@ use crate::words::Pipeline;
 impl NodeHandle {
     /// Allocates a region in the memory of `home`.
     pub(crate) fn alloc_region(&mut self, shape: Shape, home: NodeId) -> Result<Opened, Error> {
+        if self.is_attached() {
+            return self.ask_to_begin(shape, home);
+        }
+        self.alloc_named(shape, home).map(|(opened, _)| opened)
+    }
+
+    /// The same, with what everybody calls it, on a rack of processes.
+    pub(crate) fn alloc_named(
+        &mut self,
+        shape: Shape,
+        home: NodeId,
+    ) -> Result<(Opened, Option<RegionName>), Error> {
         let len = shape.bytes().unwrap_or(u64::MAX);
         let allocated @ Allocated { addr, incarnation, zeroed } =
             self.alloc_memory(len, home, shape.discipline())?;
         let Some(joined) = self.inner.joined() else {
             let memory = self.inner.memory(home);
-            return Ok(Opened::Near(memory.regions.begin(&memory.home, addr, shape, zeroed)));
+            let region = memory.regions.begin(&memory.home, addr, shape, zeroed);
+            return Ok((Opened::Near(region), None));
         };
-        joined.begin_region(&mut self.context, allocated, shape).map_err(|why| {
+        let begun = joined.begin_region(&mut self.context, allocated, shape);
+        begun.map(|(opened, name)| (opened, Some(name))).map_err(|why| {
             // Nobody has seen it, so it goes back. That fails only if this incarnation of the home is over, and its memory with it.
             let _ = self.at_node().free(addr, Some(incarnation));
             match why {
@@ -35,19 +49,34 @@ impl NodeHandle {
 
     /// The region that begins at an address.
     pub(crate) fn region_at(&mut self, addr: GlobalAddr, needs: Discipline) -> Result<Opened, Error> {
+        if self.is_attached() {
+            return self.ask_to_open(addr, needs);
+        }
+        self.region_named(addr, needs).map(|(opened, _)| opened)
+    }
+
+    /// The same, with what everybody calls it, on a rack of processes.
+    pub(crate) fn region_named(
+        &mut self,
+        addr: GlobalAddr,
+        needs: Discipline,
+    ) -> Result<(Opened, Option<RegionName>), Error> {
         of_a_node(addr, self.nodes())?;
-        let opened = match self.inner.joined() {
-            Some(joined) => joined.open_region(&mut self.context, addr).map_err(|why| match why {
-                Failure::Refused(Refusal::WrongDiscipline) => Error::WrongDiscipline { addr, needs },
-                why => failed(why, addr, 0),
-            })?,
+        let (opened, name) = match self.inner.joined() {
+            Some(joined) => {
+                let opened = joined.open_region(&mut self.context, addr).map_err(|why| match why {
+                    Failure::Refused(Refusal::WrongDiscipline) => Error::WrongDiscipline { addr, needs },
+                    why => failed(why, addr, 0),
+                });
+                opened.map(|(opened, name)| (opened, Some(name)))?
+            }
             None => {
                 let region = self.inner.memory(addr.home()).regions.find(addr);
-                Opened::Near(region.ok_or_else(|| self.no_region(addr, needs))?)
+                (Opened::Near(region.ok_or_else(|| self.no_region(addr, needs))?), None)
             }
         };
         if opened.shape().discipline() == needs {
-            Ok(opened)
+            Ok((opened, name))
         } else {
             Err(Error::WrongDiscipline { addr, needs })
         }

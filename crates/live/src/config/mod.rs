@@ -123,7 +123,7 @@ impl Config {
     }
 
     /// How the switch steers. None: it forwards packets of chains as they are.
-    pub(crate) fn steers(&self) -> Option<Steering> {
+    pub fn steers(&self) -> Option<Steering> {
         let Self { steer_reads, preload, .. } = *self;
         self.steering.map(|keys| Steering { keys, reads: steer_reads, preload })
     }

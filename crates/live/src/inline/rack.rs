@@ -1,7 +1,7 @@
 //! The actors of an embedded rack, and how a thread delivers messages between them.
 
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use node::Node;
@@ -17,7 +17,7 @@ use crate::waiting::Oversubscription;
 
 /// A rack in this process.
 pub struct InlineRack {
-    pub(super) memories: Box<[NodeMemory]>,
+    pub(super) memories: Arc<[NodeMemory]>,
     pub(super) switch: Actor<SwitchPrograms>,
     pub(super) nodes: Box<[Actor<NodeMachines>]>,
     pub(super) oversubscription: Oversubscription,
@@ -65,10 +65,14 @@ impl InlineRack {
         self.nodes.len()
     }
 
-    /// A node's memory, for hits.
-    #[inline]
-    pub fn memory(&self, node: NodeId) -> &NodeMemory {
+    /// A node's memory.
+    pub(super) fn memory(&self, node: NodeId) -> &NodeMemory {
         &self.memories[node.index()]
+    }
+
+    /// The nodes' memories, for hits.
+    pub const fn memories(&self) -> &Arc<[NodeMemory]> {
+        &self.memories
     }
 
     /// Looks at a node's machines, between two inputs.

@@ -61,7 +61,7 @@ pub struct NetworkedNode {
     pub(super) id: NodeId,
     /// Which incarnation of it this process is.
     pub(super) incarnation: Incarnation,
-    pub(super) memory: NodeMemory,
+    pub(super) memory: Arc<NodeMemory>,
     pub(super) actor: Actor<NodeMachines>,
     pub(super) transport: Arc<dyn Transport>,
     pub(super) verbs: Verbs,
@@ -131,7 +131,7 @@ impl NetworkedNode {
             verbs: Verbs::new(setup.id, setup.rack.nodes, room, RETRANSMISSION_FLOOR),
             incarnation,
             id: setup.id,
-            memory: setup.rack.memory(),
+            memory: Arc::new(setup.rack.memory()),
             actor: Actor::new(NodeMachines::new(Node::new(config), locks), Nanos::MAX),
             transport,
             lease: Arc::default(),
@@ -192,8 +192,7 @@ impl NetworkedNode {
     }
 
     /// The node's memory, for hits.
-    #[inline]
-    pub fn memory(&self) -> &NodeMemory {
+    pub const fn memory(&self) -> &Arc<NodeMemory> {
         &self.memory
     }
 

@@ -1,15 +1,18 @@
-//! Several operations in one message: one round trip for all of them.
+//! Several operations in one message: one round trip for all of them, where a daemon does them.
 //!
 //! They are done in their order, each whatever came of those before it. What must always hold: a batch is never longer
 //! than what the daemon takes; what does not fit is refused when it is added.
 
 use wire::GlobalAddr;
 
-use super::client::AttachedHandle;
-use super::message::{Answer, MOST_BYTES, MOST_OPERATIONS, Operation};
+use super::answer::Answer;
+use super::bytes::Bytes;
+use super::message::{MOST_BYTES, MOST_OPERATIONS};
+use super::operation::Operation;
 use crate::error::Error;
+use crate::handle::NodeHandle;
 
-/// Operations that go to the daemon together.
+/// Small operations that are done together.
 #[derive(Default)]
 pub struct Batch {
     encoded: Vec<u8>,
@@ -60,20 +63,39 @@ impl Batch {
     }
 }
 
-impl AttachedHandle {
+impl NodeHandle {
     /// Does what is in the batch. Returns what came of each operation, in order: the bytes of a read, none for a write.
-    /// Each range is atomic inside each block, as for [`AttachedHandle::read`]; the batch as a whole is not.
+    /// Each range is atomic inside each block, as for [`NodeHandle::read`]; the batch as a whole is not. It takes an attached
+    /// handle one round trip.
     ///
     /// # Errors
     /// [`Error::Detached`]; other errors are those of single operations.
     pub fn run(&mut self, batch: &Batch) -> Result<Vec<Outcome>, Error> {
-        let answers = self.ask(batch.operations, &batch.encoded)?;
+        if !self.is_attached() {
+            return Ok(self.run_here(batch));
+        }
+        let conversation = self.conversation()?;
+        let answers = conversation.ask(batch.operations, &batch.encoded)?;
         let outcome = |answer| match answer {
             Answer::Done => Ok(Ok(Vec::new())),
             Answer::Bytes(bytes) => Ok(Ok(bytes)),
             Answer::Failed(error) => Ok(Err(error)),
-            _ => Err(Error::Detached),
+            _ => Err(conversation.cut()),
         };
         answers.into_iter().map(outcome).collect()
+    }
+
+    /// One after the other.
+    fn run_here(&mut self, batch: &Batch) -> Vec<Outcome> {
+        let mut encoded = Bytes(&batch.encoded);
+        let one = |_| match Operation::decode(&mut encoded) {
+            Ok(Operation::Read { addr, len }) => {
+                let mut bytes = vec![0; len];
+                self.read(addr, &mut bytes).map(|()| bytes)
+            }
+            Ok(Operation::Write { addr, bytes }) => self.write(addr, bytes).map(|()| Vec::new()),
+            other => unreachable!("nobody has added {other:?}"),
+        };
+        (0..batch.operations).map(one).collect()
     }
 }

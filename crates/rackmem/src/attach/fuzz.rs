@@ -2,10 +2,8 @@
 //!
 //! The fuzzer `attach` under `fuzz/` and the test `attach_fuzz` call this; nothing else does.
 
-use super::message::{
-    Request, Welcome, begin_answers, begin_batch, decode_answers, decode_hello, put_changed, put_hello,
-    put_update,
-};
+use super::answer::{begin_answers, decode_answers};
+use super::message::{Request, Welcome, begin_batch, decode_hello, put_changed, put_hello, put_update};
 
 /// A greeting, a request of an application, or the answers of a daemon: what is accepted can be said again, and is the same.
 /// Returns true if any of them is accepted.

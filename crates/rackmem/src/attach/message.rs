@@ -7,10 +7,10 @@
 //! within the bounds below.
 
 use transport::{Terms, WIRE_VERSION};
-use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
+use wire::{BlockSize, GlobalAddr, NodeId};
 
-use crate::error::Error;
-use crate::lock::LockMode;
+use super::bytes::{Bytes, put_counted};
+use super::operation::Operation;
 
 /// Bytes that one message reads, and bytes that it writes, at most: a block of the largest size.
 pub(super) const MOST_BYTES: usize = 1 << 20;
@@ -35,6 +35,10 @@ pub(super) struct Welcome {
     pub(super) nodes: usize,
     pub(super) block: BlockSize,
     pub(super) memory: u64,
+    /// Which process it is: another number after every start.
+    pub(super) session: u64,
+    /// The epoch that it is in.
+    pub(super) epoch: u32,
     /// Its settings.
     pub(super) terms: Terms,
 }
@@ -50,119 +54,6 @@ pub(super) enum Request<'a> {
     Changed(&'a [u8]),
 }
 
-/// One operation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Operation<'a> {
-    Read { addr: GlobalAddr, len: usize },
-    Write { addr: GlobalAddr, bytes: &'a [u8] },
-    Alloc { len: u64, home: NodeId, discipline: Discipline },
-    Free { addr: GlobalAddr },
-    Lock { addr: GlobalAddr, mode: LockMode, once: bool },
-    Unlock { lock: u32 },
-}
-
-/// What came of one.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Answer {
-    /// It is done.
-    Done,
-    Bytes(Vec<u8>),
-    Allocated(GlobalAddr),
-    /// The lock is held, under this number.
-    Locked(u32),
-    /// Somebody else holds it.
-    Busy,
-    Failed(Error),
-}
-
-/// Bytes that are taken from the front.
-struct Bytes<'a>(&'a [u8]);
-
-impl<'a> Bytes<'a> {
-    fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self.0.split_at_checked(len).ok_or(Malformed)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn array<const LEN: usize>(&mut self) -> Result<[u8; LEN], Malformed> {
-        self.take(LEN).map(|bytes| bytes.try_into().expect("as long as was asked for"))
-    }
-
-    fn byte(&mut self) -> Result<u8, Malformed> {
-        self.array().map(|[byte]| byte)
-    }
-
-    fn flag(&mut self) -> Result<bool, Malformed> {
-        match self.byte()? {
-            0 => Ok(false),
-            1 => Ok(true),
-            _ => Err(Malformed),
-        }
-    }
-
-    fn u16(&mut self) -> Result<u16, Malformed> {
-        self.array().map(u16::from_le_bytes)
-    }
-
-    fn u32(&mut self) -> Result<u32, Malformed> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Result<u64, Malformed> {
-        self.array().map(u64::from_le_bytes)
-    }
-
-    fn addr(&mut self) -> Result<GlobalAddr, Malformed> {
-        self.u64().map(GlobalAddr::from_bits)
-    }
-
-    /// A number of bytes that a message may carry.
-    fn len(&mut self) -> Result<usize, Malformed> {
-        let len = self.u32()? as usize;
-        if len <= MOST_BYTES { Ok(len) } else { Err(Malformed) }
-    }
-
-    fn counted(&mut self) -> Result<&'a [u8], Malformed> {
-        let len = self.len()?;
-        self.take(len)
-    }
-
-    fn count(&mut self) -> Result<usize, Malformed> {
-        let count = usize::from(self.u16()?);
-        if count <= MOST_OPERATIONS { Ok(count) } else { Err(Malformed) }
-    }
-
-    /// Opens a greeting.
-    fn version(&mut self) -> Result<Greeting<()>, Malformed> {
-        if self.take(MAGIC.len())? != MAGIC {
-            return Err(Malformed);
-        }
-        let version = self.byte()?;
-        Ok(if version == WIRE_VERSION { Ok(()) } else { Err(version) })
-    }
-
-    /// All that is left.
-    fn terms(&mut self) -> Result<Terms, Malformed> {
-        Terms::parse(std::mem::take(&mut self.0)).ok_or(Malformed)
-    }
-
-    const fn end(&self) -> Result<(), Malformed> {
-        if self.0.is_empty() { Ok(()) } else { Err(Malformed) }
-    }
-}
-
-fn put_counted(out: &mut Vec<u8>, bytes: &[u8]) {
-    // Whoever makes a message keeps within its bounds.
-    out.extend((bytes.len() as u32).to_le_bytes());
-    out.extend(bytes);
-}
-
-fn put_version(out: &mut Vec<u8>) {
-    out.extend(MAGIC);
-    out.push(WIRE_VERSION);
-}
-
 impl Welcome {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         put_version(out);
@@ -170,19 +61,21 @@ impl Welcome {
         out.extend((self.nodes as u16).to_le_bytes());
         out.extend(self.block.bytes().to_le_bytes());
         out.extend(self.memory.to_le_bytes());
+        out.extend(self.session.to_le_bytes());
+        out.extend(self.epoch.to_le_bytes());
         out.extend(self.terms.as_bytes());
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Greeting<Self>, Malformed> {
         let mut bytes = Bytes(bytes);
-        if let Err(version) = bytes.version()? {
+        if let Err(version) = version(&mut bytes)? {
             return Ok(Err(version));
         }
         let (node, nodes) = (NodeId(bytes.u16()?), usize::from(bytes.u16()?));
         let block = BlockSize::new(bytes.u64()?).ok_or(Malformed)?;
-        let memory = bytes.u64()?;
-        let terms = bytes.terms()?;
-        Ok(Ok(Self { node, nodes, block, memory, terms }))
+        let (memory, session, epoch) = (bytes.u64()?, bytes.u64()?, bytes.u32()?);
+        let terms = terms(&mut bytes)?;
+        Ok(Ok(Self { node, nodes, block, memory, session, epoch, terms }))
     }
 }
 
@@ -195,10 +88,10 @@ pub(super) fn put_hello(out: &mut Vec<u8>, terms: &Terms) {
 /// What it says.
 pub(super) fn decode_hello(bytes: &[u8]) -> Result<Greeting<Terms>, Malformed> {
     let mut bytes = Bytes(bytes);
-    if let Err(version) = bytes.version()? {
+    if let Err(version) = version(&mut bytes)? {
         return Ok(Err(version));
     }
-    bytes.terms().map(Ok)
+    terms(&mut bytes).map(Ok)
 }
 
 const BATCH: u8 = 1;
@@ -233,9 +126,7 @@ impl<'a> Request<'a> {
                 for _ in 0..count {
                     let operation = Operation::decode(&mut bytes)?;
                     // What is written is bounded by the frame.
-                    if let Operation::Read { len, .. } = operation {
-                        left = left.checked_sub(len).ok_or(Malformed)?;
-                    }
+                    left = left.checked_sub(operation.answers()).ok_or(Malformed)?;
                     operations.push(operation);
                 }
                 Self::Batch(operations)
@@ -249,197 +140,21 @@ impl<'a> Request<'a> {
     }
 }
 
-impl<'a> Operation<'a> {
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        match *self {
-            Self::Read { addr, len } => {
-                out.push(1);
-                out.extend(addr.bits().to_le_bytes());
-                out.extend((len as u32).to_le_bytes());
-            }
-            Self::Write { addr, bytes } => {
-                out.push(2);
-                out.extend(addr.bits().to_le_bytes());
-                put_counted(out, bytes);
-            }
-            Self::Alloc { len, home, discipline } => {
-                out.push(3);
-                out.extend(len.to_le_bytes());
-                out.extend(home.0.to_le_bytes());
-                out.push(discipline as u8);
-            }
-            Self::Free { addr } => {
-                out.push(4);
-                out.extend(addr.bits().to_le_bytes());
-            }
-            Self::Lock { addr, mode, once } => {
-                out.push(5);
-                out.extend(addr.bits().to_le_bytes());
-                out.extend([u8::from(mode == LockMode::Write), u8::from(once)]);
-            }
-            Self::Unlock { lock } => {
-                out.push(6);
-                out.extend(lock.to_le_bytes());
-            }
-        }
+/// Opens a greeting.
+fn version(bytes: &mut Bytes<'_>) -> Result<Greeting<()>, Malformed> {
+    if bytes.take(MAGIC.len())? != MAGIC {
+        return Err(Malformed);
     }
-
-    fn decode(bytes: &mut Bytes<'a>) -> Result<Self, Malformed> {
-        Ok(match bytes.byte()? {
-            1 => Self::Read { addr: bytes.addr()?, len: bytes.len()? },
-            2 => Self::Write { addr: bytes.addr()?, bytes: bytes.counted()? },
-            3 => Self::Alloc {
-                len: bytes.u64()?,
-                home: NodeId(bytes.u16()?),
-                discipline: Discipline::from_wire(bytes.byte()?).ok_or(Malformed)?,
-            },
-            4 => Self::Free { addr: bytes.addr()? },
-            5 => Self::Lock {
-                addr: bytes.addr()?,
-                mode: if bytes.flag()? { LockMode::Write } else { LockMode::Read },
-                once: bytes.flag()?,
-            },
-            6 => Self::Unlock { lock: bytes.u32()? },
-            _ => return Err(Malformed),
-        })
-    }
+    let version = bytes.byte()?;
+    Ok(if version == WIRE_VERSION { Ok(()) } else { Err(version) })
 }
 
-/// The front of so many answers, which follow.
-pub(super) fn begin_answers(out: &mut Vec<u8>, answers: usize) {
-    out.extend((answers as u16).to_le_bytes());
+/// All that is left of it.
+fn terms(bytes: &mut Bytes<'_>) -> Result<Terms, Malformed> {
+    Terms::parse(std::mem::take(&mut bytes.0)).ok_or(Malformed)
 }
 
-/// What a message of answers says.
-pub(super) fn decode_answers(bytes: &[u8]) -> Result<Vec<Answer>, Malformed> {
-    let mut bytes = Bytes(bytes);
-    let answers = (0..bytes.count()?).map(|_| Answer::decode(&mut bytes)).collect::<Result<_, _>>()?;
-    bytes.end()?;
-    Ok(answers)
-}
-
-impl Answer {
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Done => out.push(0),
-            Self::Bytes(bytes) => {
-                out.push(1);
-                put_counted(out, bytes);
-            }
-            Self::Allocated(addr) => {
-                out.push(2);
-                out.extend(addr.bits().to_le_bytes());
-            }
-            Self::Locked(lock) => {
-                out.push(3);
-                out.extend(lock.to_le_bytes());
-            }
-            Self::Busy => out.push(4),
-            Self::Failed(error) => {
-                out.push(5);
-                encode_error(error, out);
-            }
-        }
-    }
-
-    fn decode(bytes: &mut Bytes<'_>) -> Result<Self, Malformed> {
-        Ok(match bytes.byte()? {
-            0 => Self::Done,
-            1 => Self::Bytes(bytes.counted()?.to_vec()),
-            2 => Self::Allocated(bytes.addr()?),
-            3 => Self::Locked(bytes.u32()?),
-            4 => Self::Busy,
-            5 => Self::Failed(decode_error(bytes)?),
-            _ => return Err(Malformed),
-        })
-    }
-}
-
-/// A kind, and two numbers.
-fn encode_error(error: &Error, out: &mut Vec<u8>) {
-    let [kind, first, second] = error_words(error);
-    out.push(kind as u8);
-    out.extend(first.to_le_bytes());
-    out.extend(second.to_le_bytes());
-}
-
-/// An error as a kind and two numbers.
-pub(crate) fn error_words(error: &Error) -> [u64; 3] {
-    let bits = |addr: &GlobalAddr| addr.bits();
-    let (kind, first, second) = match error {
-        Error::Unallocated { addr } => (0, bits(addr), 0),
-        Error::WrongDiscipline { addr, needs } => (1, bits(addr), *needs as u64),
-        Error::NoSuchNode { addr, nodes } => (2, bits(addr), *nodes as u64),
-        Error::Unaligned { addr } => (3, bits(addr), 0),
-        // The block size is known to both.
-        Error::CrossesBlocks { addr, len, block } => {
-            (4, bits(addr), (*len as u64) << 8 | u64::from(block.shift()))
-        }
-        Error::OutOfRange { addr, len } => (5, bits(addr), *len),
-        Error::BadSize { len, most } => (6, *len, *most),
-        Error::OutOfMemory { len, home } => (7, *len, u64::from(*home)),
-        Error::NotAnAllocation { addr } => (8, bits(addr), 0),
-        Error::Lost { addr } => (9, bits(addr), 0),
-        Error::NodeDown { addr } => (10, bits(addr), 0),
-        Error::Fenced => (11, 0, 0),
-        Error::TooManyLocks { most } => (12, *most as u64, 0),
-        Error::Detached => (13, 0, 0),
-        Error::WrongLength { addr, len } => (14, bits(addr), *len),
-        Error::RegionTooLong { len, most } => (15, *len, *most),
-        Error::Broken { addr } => (16, bits(addr), 0),
-        Error::OutOfBounds { index, count } => (17, *index as u64, *count as u64),
-        Error::HalfWritten { addr, index } => (18, bits(addr), *index as u64),
-        Error::TooManyClients { most } => (19, *most as u64, 0),
-        Error::QuarantineTooShort { quarantine, least } => (20, quarantine.0, least.0),
-        Error::TooManyCopies { copies, memories } => (21, *copies as u64, *memories as u64),
-    };
-    [kind, first, second]
-}
-
-fn decode_error(bytes: &mut Bytes<'_>) -> Result<Error, Malformed> {
-    let (kind, first, second) = (bytes.byte()?, bytes.u64()?, bytes.u64()?);
-    parse_error(kind.into(), first, second)
-}
-
-/// The error that these words are.
-pub(crate) fn error_of([kind, first, second]: [u64; 3]) -> Option<Error> {
-    parse_error(kind, first, second).ok()
-}
-
-fn parse_error(kind: u64, first: u64, second: u64) -> Result<Error, Malformed> {
-    let addr = GlobalAddr::from_bits(first);
-    let size = |number| usize::try_from(number).map_err(|_| Malformed);
-    Ok(match kind {
-        0 => Error::Unallocated { addr },
-        1 => {
-            let needs = u8::try_from(second).ok().and_then(Discipline::from_wire).ok_or(Malformed)?;
-            Error::WrongDiscipline { addr, needs }
-        }
-        // A rack has a node: the message counts from 0 to the last.
-        2 if second > 0 => Error::NoSuchNode { addr, nodes: size(second)? },
-        3 => Error::Unaligned { addr },
-        4 => {
-            let block = 1u64.checked_shl(second as u8 as u32).and_then(BlockSize::new).ok_or(Malformed)?;
-            Error::CrossesBlocks { addr, len: size(second >> 8)?, block }
-        }
-        5 => Error::OutOfRange { addr, len: second },
-        6 => Error::BadSize { len: first, most: second },
-        7 => Error::OutOfMemory { len: first, home: u16::try_from(second).map_err(|_| Malformed)? },
-        8 => Error::NotAnAllocation { addr },
-        9 => Error::Lost { addr },
-        10 => Error::NodeDown { addr },
-        11 => Error::Fenced,
-        12 => Error::TooManyLocks { most: size(first)? },
-        13 => Error::Detached,
-        14 => Error::WrongLength { addr, len: second },
-        15 => Error::RegionTooLong { len: first, most: second },
-        16 => Error::Broken { addr },
-        // There is at least one: the message counts from 0 to the last.
-        17 if second > 0 => Error::OutOfBounds { index: size(first)?, count: size(second)? },
-        18 => Error::HalfWritten { addr, index: size(second)? },
-        19 => Error::TooManyClients { most: size(first)? },
-        20 => Error::QuarantineTooShort { quarantine: Nanos(first), least: Nanos(second) },
-        21 => Error::TooManyCopies { copies: size(first)?, memories: size(second)? },
-        _ => return Err(Malformed),
-    })
+fn put_version(out: &mut Vec<u8>) {
+    out.extend(MAGIC);
+    out.push(WIRE_VERSION);
 }

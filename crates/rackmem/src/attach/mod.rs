@@ -6,8 +6,8 @@
 //!
 //! ```text
 //! application's thread                     daemon
-//!   AttachedHandle ── a batch ──────────────> a thread of its own, with a NodeHandle
-//!                  <────────────── results ──   hits and misses as for any thread of this process
+//!   NodeHandle ── a batch ──────────────────> a thread of its own, with a NodeHandle
+//!              <────────────────── results ──   hits and misses as for any thread of this process
 //! ```
 //!
 //! Why a Unix socket, and not rings in shared memory: the kernel tells each side at once when the other one has died, however
@@ -16,8 +16,8 @@
 //! two copies and four system calls.
 //!
 //! What must always hold:
-//! - An application that dies, at any moment, releases its locks, and what it was changing stays as it was
-//!   ([`AttachedHandle::update`]). The daemon goes on.
+//! - An application that dies, at any moment, releases its locks, and what it was changing stays as it was.
+//!   The daemon goes on.
 //! - A daemon that dies, or that was declared dead, is [`Error::Detached`](crate::Error::Detached), or
 //!   [`Error::Fenced`](crate::Error::Fenced) where it could say so itself.
 //! - Applications are not trusted to be well-formed: what is not exactly a message ends the connection and is counted. What
@@ -25,19 +25,29 @@
 //!
 //! | file | holds |
 //! | --- | --- |
-//! | `message.rs`, `fuzz.rs` | what is said, as bytes and back; what a fuzzer does with it |
+//! | `message.rs`, `operation.rs`, `answer.rs` | what is said |
+//! | `bytes.rs`, `fuzz.rs` | as bytes and back; what a fuzzer does with it |
 //! | `line.rs` | a connection: frames, and how one waits for them |
 //! | `server.rs`, `serving.rs` | the daemon's side: who may come, and what is done for one connection |
-//! | `client.rs`, `batch.rs`, `lock.rs` | the application's side |
+//! | `client.rs`, `conversation.rs` | the application's side: a rack, and its connections |
+//! | `accesses.rs`, `locks.rs`, `regions.rs`, `posted.rs` | what handles ask for |
+//! | `batch.rs` | several operations in one message |
 
+mod accesses;
+mod answer;
 mod batch;
+mod bytes;
 mod client;
+mod conversation;
 mod error;
 #[doc(hidden)]
 pub mod fuzz;
 mod line;
-mod lock;
+mod locks;
 mod message;
+mod operation;
+mod posted;
+mod regions;
 mod server;
 mod serving;
 
@@ -45,11 +55,13 @@ use std::path::PathBuf;
 
 use wire::NodeId;
 
+pub(crate) use answer::{error_of, error_words};
 pub use batch::{Batch, Outcome};
-pub use client::AttachedHandle;
+pub(crate) use client::{Asking, Attached};
 pub use error::AttachError;
-pub use lock::AttachedLock;
-pub(crate) use message::{error_of, error_words};
+pub(crate) use locks::AskedLock;
+pub(crate) use posted::{AskedIndex, AskedWords};
+pub(crate) use regions::Closing;
 pub use server::{AttachCounts, Attachments};
 
 use crate::rack_file::RackFile;

@@ -18,6 +18,7 @@ use live::scheduling::Scheduling;
 use live::waiting::Oversubscription;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
+use sorted::Map;
 use transport::{Handshakes, PeerId, Reason, WIRE_VERSION};
 use wire::NodeId;
 
@@ -25,7 +26,7 @@ use super::line::{Cut, Line};
 use super::message::{Welcome, decode_hello};
 use super::{MOST_ATTACHED, serving, socket_of};
 use crate::peers::PeerWatch;
-use crate::rack::Rack;
+use crate::rack::{Rack, random_session};
 use crate::rack_file::RackFile;
 
 /// Between two attempts to accept, where the system has run out of something.
@@ -74,9 +75,18 @@ pub(super) struct Shared {
     /// How long an application may keep a block, or not take an answer.
     pub(super) hold: Duration,
     pub(super) stop: AtomicBool,
+    /// No other process has it, nor had it.
+    session: u64,
     /// The settings that applications must have, and who had others.
     handshakes: Arc<Handshakes>,
-    served: Mutex<Vec<Served>>,
+    served: Mutex<Connections>,
+}
+
+/// The connections that are served, by number. Each goes with its thread.
+#[derive(Default)]
+struct Connections {
+    live: Map<u64, Served>,
+    last: u64,
 }
 
 /// A connection and the thread for it.
@@ -86,7 +96,7 @@ struct Served {
 }
 
 impl Shared {
-    fn served(&self) -> MutexGuard<'_, Vec<Served>> {
+    fn served(&self) -> MutexGuard<'_, Connections> {
         self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -114,10 +124,12 @@ impl Rack {
             oversubscription: Arc::new(Oversubscription::of(file.scheduling)),
             hold: Duration::from_nanos(file.timeout.0 / 2),
             stop: AtomicBool::new(false),
+            session: random_session(),
             handshakes: Arc::new(Handshakes::new(file.terms(), |_| None)),
             served: Mutex::default(),
         });
         // Looked at now, and not when the first one comes.
+        assert!(self.peers().is_some(), "applications are served by a node of a rack of processes");
         let first = self.node(node);
         let mut attachments = Attachments {
             shared: Arc::clone(&shared),
@@ -142,17 +154,11 @@ impl Rack {
 /// Lets an application in, or not.
 fn admit(shared: &Arc<Shared>, stream: UnixStream, handle: impl FnOnce() -> crate::NodeHandle) {
     let mut served = shared.served();
-    let (ended, live): (Vec<_>, _) = served.drain(..).partition(|served| served.thread.is_finished());
-    *served = live;
-    for ended in ended {
-        // A panic of its thread has been reported on standard error.
-        let _ = ended.thread.join();
-    }
     let peer = socket_peercred(&stream);
     let ours = peer.as_ref().is_ok_and(|peer| peer.uid == geteuid());
     let who = peer.map_or_else(|_| "unknown".to_owned(), |peer| format!("process {}", peer.pid.as_raw_pid()));
     let kept = stream.try_clone();
-    let (true, true, Ok(kept)) = (ours, served.len() < MOST_ATTACHED, kept) else {
+    let (true, true, Ok(kept)) = (ours, served.live.len() < MOST_ATTACHED, kept) else {
         shared.counters.refused.fetch_add(1, Relaxed);
         return;
     };
@@ -163,12 +169,15 @@ fn admit(shared: &Arc<Shared>, stream: UnixStream, handle: impl FnOnce() -> crat
         nodes: handle.nodes(),
         block: handle.block_size(),
         memory: handle.inner.config.memory,
+        session: shared.session,
+        epoch: handle.inner.epoch(),
         terms: shared.handshakes.terms().clone(),
     };
     if line.send(Some(Duration::ZERO), |out| welcome.encode(out)).is_err() {
         return;
     }
-    let counted = Arc::clone(shared);
+    served.last += 1;
+    let (counted, number) = (Arc::clone(shared), served.last);
     let thread = thread::Builder::new().name("attached".to_owned()).spawn(move || {
         counted.scheduling.ask().expect("was permitted when the node joined");
         match agree(&counted, &mut line, who)
@@ -180,9 +189,12 @@ fn admit(shared: &Arc<Shared>, stream: UnixStream, handle: impl FnOnce() -> crat
             Cut::Refused => drop(counted.counters.refused.fetch_add(1, Relaxed)),
         }
         line.cut();
+        drop(line);
+        // The last that it does: nobody waits for it any more. A panic leaves it to whoever ends them all.
+        counted.served().live.remove(&number);
     });
     match thread {
-        Ok(thread) => served.push(Served { stream: kept, thread }),
+        Ok(thread) => drop(served.live.insert(number, Served { stream: kept, thread })),
         Err(_) => drop(shared.counters.refused.fetch_add(1, Relaxed)),
     }
 }
@@ -240,7 +252,7 @@ impl Attachments {
         let _ = fs::remove_file(&self.socket);
         // Ends `accept`.
         let _ = rustix::net::shutdown(self.listener.as_fd(), rustix::net::Shutdown::Both);
-        for served in &*self.shared.served() {
+        for served in self.shared.served().live.values() {
             let _ = served.stream.shutdown(Shutdown::Both);
         }
     }
@@ -252,8 +264,8 @@ impl Drop for Attachments {
         if let Some(accepting) = self.accepting.take() {
             let _ = accepting.join();
         }
-        let served = std::mem::take(&mut *self.shared.served());
-        for served in served {
+        let served = std::mem::take(&mut self.shared.served().live);
+        for served in served.into_values() {
             // One that was let in while the others were ended.
             let _ = served.stream.shutdown(Shutdown::Both);
             let _ = served.thread.join();

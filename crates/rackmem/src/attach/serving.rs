@@ -1,28 +1,44 @@
 //! What the daemon does for one connection: a loop over requests, on a handle and with locks of its own.
 //!
-//! What must always hold: whatever ends the connection, its locks are released, and a range that was being updated stays as
+//! What must always hold: whatever ends the connection, its locks are released, and what was being changed stays as
 //! it was; a block is kept for an application no longer than [`Shared::hold`].
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `serving/locks.rs` | locks of blocks, and locks with their bytes |
+//! | `serving/regions.rs` | words and objects |
+//! | `serving/stores.rs` | stores of chains |
+
+mod locks;
+mod regions;
+mod stores;
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use sorted::Map;
 use wire::GlobalAddr;
 
+use self::locks::Locks;
+use self::regions::{Begun, Known};
+use self::stores::Stores;
+use super::answer::{Answer, begin_answers};
 use super::line::{Cut, Line};
-use super::message::{Answer, Operation, Request, begin_answers};
+use super::message::Request;
+use super::operation::Operation;
 use super::server::Shared;
+use crate::addresses::of_a_node;
 use crate::error::Error;
 use crate::handle::NodeHandle;
-use crate::lock::{BlockLock, LockMode};
-
-/// Between two attempts to get a lock that somebody else has, at first and at most.
-const SHORTEST_PAUSE: Duration = Duration::from_micros(50);
-const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
 /// Serves a connection until it ends, and says how it did.
 pub(super) fn serve(shared: &Shared, line: &mut Line, handle: NodeHandle) -> Cut {
-    let mut serving = Serving { shared, handle, locks: Map::new(), last_lock: 0 };
+    let mut serving = Serving {
+        shared,
+        handle,
+        locks: Locks::default(),
+        known: Known::default(),
+        stores: Stores::default(),
+    };
     loop {
         if let Err(cut) = serving.once(line) {
             return cut;
@@ -34,8 +50,23 @@ struct Serving<'a> {
     shared: &'a Shared,
     handle: NodeHandle,
     /// The locks that are held for the application. They go when this goes.
-    locks: Map<u32, BlockLock>,
-    last_lock: u32,
+    locks: Locks,
+    /// Regions that it has used.
+    known: Known,
+    /// Stores that it uses.
+    stores: Stores,
+}
+
+/// What came of an operation, or will have.
+enum Outcome {
+    Over(Answer),
+    Begun(Begun),
+}
+
+impl From<Answer> for Outcome {
+    fn from(answer: Answer) -> Self {
+        Self::Over(answer)
+    }
 }
 
 impl Serving<'_> {
@@ -51,19 +82,37 @@ impl Serving<'_> {
     }
 
     fn batch(&mut self, line: &mut Line, operations: &[Operation<'_>]) -> Result<(), Cut> {
-        let mut answers = Vec::with_capacity(operations.len());
+        let mut outcomes = Vec::with_capacity(operations.len());
         for operation in operations {
-            answers.push(self.run(line, operation)?);
+            // Operations on words go together, to as many homes as they are of. Whatever is not one comes after them.
+            if !matches!(operation, Operation::Word(_)) {
+                self.finish(&mut outcomes);
+            }
+            outcomes.push(self.run(line, operation)?);
         }
+        self.finish(&mut outcomes);
         self.shared.counters.operations.fetch_add(operations.len() as u64, Relaxed);
         line.send(Some(self.shared.hold), |out| {
-            begin_answers(out, answers.len());
-            answers.iter().for_each(|answer| answer.encode(out));
+            begin_answers(out, outcomes.len());
+            for outcome in &outcomes {
+                let Outcome::Over(answer) = outcome else { unreachable!("all are over") };
+                answer.encode(out);
+            }
         })
     }
 
-    fn run(&mut self, line: &Line, operation: &Operation<'_>) -> Result<Answer, Cut> {
-        let handle = &mut self.handle;
+    /// Waits for what was begun.
+    fn finish(&mut self, outcomes: &mut [Outcome]) {
+        for outcome in outcomes.iter_mut().rev() {
+            // Everything before one that is over and is no word's is over, too; but to look is quick.
+            if let Outcome::Begun(begun) = outcome {
+                *outcome = Outcome::Over(begun.wait(&mut self.handle));
+            }
+        }
+    }
+
+    fn run(&mut self, line: &Line, operation: &Operation<'_>) -> Result<Outcome, Cut> {
+        let Self { shared, handle, locks, known, stores } = self;
         let done = |done: Result<(), Error>| done.map(|()| Answer::Done);
         let answer = match *operation {
             Operation::Read { addr, len: 8 } if addr.bits().is_multiple_of(8) => {
@@ -82,42 +131,43 @@ impl Serving<'_> {
             Operation::Alloc { len, home, discipline } => {
                 handle.alloc(len, home, discipline).map(Answer::Allocated)
             }
-            Operation::Free { addr } => done(handle.free(addr)),
-            Operation::Lock { addr, mode, once } => self.lock(line, addr, mode, once)?,
-            Operation::Unlock { lock } => {
-                drop(self.locks.remove(&lock).ok_or(Cut::Malformed)?);
+            Operation::Free { addr, incarnation } => {
+                done(of_a_node(addr, handle.nodes()).and_then(|()| handle.free_of(addr, incarnation)))
+            }
+            Operation::Lock { addr, mode, once } => locks.lock(handle, (shared, line), addr, mode, once)?,
+            Operation::Unlock { lock } => locks.unlock(lock)?,
+            Operation::Enter { addr, len, mode, wait } => {
+                locks.enter(handle, (shared, line), (addr, len), mode, wait)?
+            }
+            Operation::Leave { lock, bytes } => locks.leave(lock, bytes)?,
+            Operation::End { lock, is_lost } => locks.end(handle, lock, is_lost)?,
+            Operation::Begin { shape, home } => known.begin(handle, shape, home),
+            Operation::Open { addr, needs } => known.open(handle, addr, needs),
+            Operation::Word(word) => return Ok(known.word(handle, &word)),
+            Operation::ReadWords { region, at, len } => known.read_words(handle, region, at, len),
+            Operation::WriteWords { region, at, bytes } => known.write_words(handle, region, at, bytes),
+            Operation::ReadObject { region, index, len } => known.read_object(handle, region, index, len),
+            Operation::WriteObject { region, index, at, expected, bytes } => {
+                known.write_object(handle, region, (index, at), expected, bytes)
+            }
+            Operation::Create(creation) => {
+                let config = creation.config().ok_or(Cut::Malformed)?;
+                stores.create(handle, &config)
+            }
+            Operation::OpenStore { addr } => stores.open(handle, addr),
+            Operation::Get { store, key } => stores.get(handle, store, key),
+            Operation::Put { store, key, value } => stores.put(handle, store, key, value),
+            Operation::Delete { store, key } => stores.delete(handle, store, key),
+            Operation::Close { store } => {
+                stores.close(store);
                 Ok(Answer::Done)
             }
+            Operation::FreeStore { store } => stores.free(handle, store),
+            Operation::Named { home, request } => {
+                handle.ask_names_for(home, request).ok_or(Cut::Malformed)?.map(Answer::Bytes)
+            }
         };
-        Ok(answer.unwrap_or_else(Answer::Failed))
-    }
-
-    /// Waits for a lock as long as there is somebody who wants it.
-    fn lock(
-        &mut self,
-        line: &Line,
-        addr: GlobalAddr,
-        mode: LockMode,
-        once: bool,
-    ) -> Result<Result<Answer, Error>, Cut> {
-        let mut pause = SHORTEST_PAUSE;
-        loop {
-            match self.handle.try_lock_block(addr, mode) {
-                Err(error) => return Ok(Err(error)),
-                Ok(Some(lock)) => {
-                    self.last_lock = self.last_lock.wrapping_add(1);
-                    self.locks.insert(self.last_lock, lock);
-                    return Ok(Ok(Answer::Locked(self.last_lock)));
-                }
-                Ok(None) if once => return Ok(Ok(Answer::Busy)),
-                Ok(None) => {}
-            }
-            if line.is_gone() || self.shared.stop.load(Relaxed) {
-                return Err(Cut::Gone);
-            }
-            std::thread::sleep(pause);
-            pause = (2 * pause).min(LONGEST_PAUSE);
-        }
+        Ok(answer.unwrap_or_else(Answer::Failed).into())
     }
 
     /// Gives the application the bytes, and keeps the block for it until they are back.

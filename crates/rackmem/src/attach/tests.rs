@@ -1,26 +1,71 @@
 //! Messages there and back, and bytes that are none.
 
+use live::actor::Wait;
+use live::memory::regions::Shape;
+use live::networked::verbs::RegionName;
+use nic::words::{Operands, Operation as OnWord, Width};
 use transport::{Terms, WIRE_VERSION};
-use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
+use wire::roce::Key;
+use wire::{BlockSize, Discipline, GlobalAddr, Incarnation, Nanos, NodeId};
 
+use super::answer::{Answer, begin_answers, decode_answers};
 use super::message::{
-    Answer, MOST_BYTES, Malformed, Operation, Request, Welcome, begin_answers, begin_batch, decode_answers,
-    decode_hello, put_changed, put_hello, put_update,
+    MOST_BYTES, MOST_OPERATIONS, Malformed, Request, Welcome, begin_batch, decode_hello, put_changed,
+    put_hello, put_update,
 };
+use super::operation::{Creation, Operation, WordOf};
 use crate::error::Error;
 use crate::lock::LockMode;
 
 const ADDR: GlobalAddr = GlobalAddr::from_bits(3 << 48 | 0x1238);
+const NAME: RegionName = RegionName { addr: ADDR, incarnation: Incarnation(5), key: Key(0xffff_ff07) };
+
+fn word(operation: OnWord, width: Width) -> Operation<'static> {
+    let operands = Operands { operand: u64::MAX - 1, expected: 3 };
+    Operation::Word(WordOf { region: NAME, index: 9, width, operation, operands })
+}
 
 fn operations() -> Vec<Operation<'static>> {
     vec![
         Operation::Read { addr: ADDR, len: 8 },
         Operation::Write { addr: ADDR, bytes: b"written" },
         Operation::Alloc { len: 1 << 33, home: NodeId(63), discipline: Discipline::LockOnly },
-        Operation::Free { addr: ADDR },
+        Operation::Free { addr: ADDR, incarnation: None },
+        Operation::Free { addr: ADDR, incarnation: Some(Incarnation(4)) },
         Operation::Lock { addr: ADDR, mode: LockMode::Write, once: false },
         Operation::Lock { addr: ADDR, mode: LockMode::Read, once: true },
         Operation::Unlock { lock: 7 },
+        Operation::Enter { addr: ADDR, len: 16, mode: LockMode::Write, wait: Wait::Forever },
+        Operation::Enter { addr: ADDR, len: 0, mode: LockMode::Read, wait: Wait::Not },
+        Operation::Enter { addr: ADDR, len: 8, mode: LockMode::Write, wait: Wait::Reclaim },
+        Operation::Enter { addr: ADDR, len: 8, mode: LockMode::Read, wait: Wait::AtMost(Nanos(7)) },
+        Operation::Leave { lock: 1, bytes: None },
+        Operation::Leave { lock: 2, bytes: Some(b"sixteen bytes...") },
+        Operation::End { lock: 3, is_lost: true },
+        Operation::Begin { shape: Shape::Words { count: 1 << 40 }, home: NodeId(1) },
+        Operation::Begin { shape: Shape::Objects { count: 3, len: MOST_BYTES }, home: NodeId(1) },
+        Operation::Open { addr: ADDR, needs: Discipline::Object },
+        word(OnWord::Add, Width::Double),
+        word(OnWord::CompareSwap, Width::Word),
+        word(OnWord::Load, Width::Double),
+        Operation::ReadWords { region: NAME, at: u64::MAX, len: 40 },
+        Operation::WriteWords { region: NAME, at: 3, bytes: b"12345" },
+        Operation::ReadObject { region: NAME, index: 1, len: 100 },
+        Operation::WriteObject { region: NAME, index: 1, at: 5, expected: None, bytes: b"new" },
+        Operation::WriteObject { region: NAME, index: 1, at: 0, expected: Some(8), bytes: b"" },
+        Operation::Create(Creation {
+            homes: &[1, 0, 2, 0],
+            bytes: 1 << 20,
+            copies: 2,
+            server: NodeId(2),
+            lease: Nanos(5),
+            quarantine: Some(Nanos(9)),
+        }),
+        Operation::OpenStore { addr: ADDR },
+        Operation::Put { store: NAME, key: 7, value: b"seven" },
+        Operation::Delete { store: NAME, key: 7 },
+        Operation::Close { store: NAME },
+        Operation::FreeStore { store: NAME },
     ]
 }
 
@@ -56,6 +101,7 @@ fn answers() -> Vec<Answer> {
         Error::TooManyClients { most: 1024 },
         Error::QuarantineTooShort { quarantine: Nanos(u64::MAX), least: Nanos(7) },
         Error::TooManyCopies { copies: 3, memories: 2 },
+        Error::TooManyAttached { most: 64 },
     ];
     let others = [
         Answer::Done,
@@ -63,6 +109,13 @@ fn answers() -> Vec<Answer> {
         Answer::Allocated(ADDR),
         Answer::Locked(9),
         Answer::Busy,
+        Answer::Held(4, vec![5; 16]),
+        Answer::Region(NAME, Shape::Objects { count: 4, len: 100 }),
+        Answer::Region(NAME, Shape::Words { count: 0 }),
+        Answer::Word(u64::MAX),
+        Answer::Object(6, vec![7; 9]),
+        Answer::Chained(3, None),
+        Answer::Chained(2, Some(Vec::new())),
     ];
     others.into_iter().chain(errors.map(Answer::Failed)).collect()
 }
@@ -85,8 +138,15 @@ fn every_message_comes_back_as_it_was() {
     assert_eq!(Request::decode(&changed), Ok(Request::Changed(b"new")));
     assert_eq!(decode_answers(&encoded_answers(&answers())), Ok(answers()));
     let terms = Terms::new([("block", "4 KiB")]);
-    let welcome =
-        Welcome { node: NodeId(2), nodes: 64, block: BlockSize::MAX, memory: u64::MAX, terms: terms.clone() };
+    let welcome = Welcome {
+        node: NodeId(2),
+        nodes: 64,
+        block: BlockSize::MAX,
+        memory: u64::MAX,
+        session: 77,
+        epoch: 5,
+        terms: terms.clone(),
+    };
     let mut bytes = Vec::new();
     welcome.encode(&mut bytes);
     assert_eq!(Welcome::decode(&bytes), Ok(Ok(welcome)));
@@ -119,9 +179,36 @@ fn what_asks_for_more_than_a_message_may_carry_is_none() {
     assert!(Request::decode(&encoded(&[read(MOST_BYTES)])).is_ok());
     assert_eq!(Request::decode(&encoded(&[read(MOST_BYTES + 1)])), Err(Malformed));
     assert_eq!(Request::decode(&encoded(&[read(MOST_BYTES), read(1)])), Err(Malformed), "together");
-    let many = vec![Operation::Free { addr: ADDR }; super::message::MOST_OPERATIONS + 1];
+    let others = [
+        Operation::Enter { addr: ADDR, len: MOST_BYTES, mode: LockMode::Read, wait: Wait::Forever },
+        Operation::ReadWords { region: NAME, at: 0, len: MOST_BYTES },
+        Operation::ReadObject { region: NAME, index: 0, len: MOST_BYTES },
+        Operation::Get { store: NAME, key: 1 },
+        Operation::Named { home: NodeId(2), request: b"asked" },
+    ];
+    for other in others {
+        assert!(Request::decode(&encoded(&[other])).is_ok());
+        assert_eq!(Request::decode(&encoded(&[other, read(1)])), Err(Malformed), "{other:?} and more");
+    }
+    let many = vec![Operation::OpenStore { addr: ADDR }; MOST_OPERATIONS + 1];
     assert!(Request::decode(&encoded(&many[1..])).is_ok());
     assert_eq!(Request::decode(&encoded(&many)), Err(Malformed));
+}
+
+#[test]
+fn a_store_that_cannot_be_is_not_created() {
+    let good = Creation {
+        homes: &[1, 0],
+        bytes: 64,
+        copies: 1,
+        server: NodeId(1),
+        lease: Nanos(1),
+        quarantine: None,
+    };
+    assert_eq!(good.config().map(|config| config.homes), Some(vec![NodeId(1)]));
+    assert_eq!(Creation { homes: &[1, 0, 2], ..good }.config(), None, "half a node");
+    assert_eq!(Creation { lease: Nanos(u64::MAX), ..good }.config(), None, "times are added to others");
+    assert_eq!(Creation { quarantine: Some(Nanos(u64::MAX)), ..good }.config(), None);
 }
 
 #[test]

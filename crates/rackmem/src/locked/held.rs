@@ -3,9 +3,9 @@
 use std::mem::ManuallyDrop;
 
 use live::actor::Wait;
-use wire::{GlobalAddr, Mode, NodeId};
+use wire::{GlobalAddr, Mode};
 
-use super::inside::{Inside, Region};
+use super::inside::{Inside, Region, Stayed};
 use super::view;
 use crate::error::Error;
 use crate::handle::NodeHandle;
@@ -16,13 +16,14 @@ use crate::memory::LockMemory;
 #[must_use = "the lock is released when this is dropped"]
 pub struct HeldLock {
     region: Region,
-    /// On which node, and how.
-    inside: (NodeId, Mode),
+    inside: Stayed,
     len: usize,
+    /// There is nothing to leave any more.
+    has_ended: bool,
 }
 
 impl HeldLock {
-    fn enter(
+    pub(crate) fn enter(
         handle: &mut NodeHandle,
         (addr, len): (GlobalAddr, usize),
         mode: LockMode,
@@ -34,7 +35,32 @@ impl HeldLock {
             None => region.enter(handle, mode, wait)?,
         };
         let inside = inside.map(Inside::stay);
-        Ok(inside.map(|inside| Self { region, inside, len }))
+        Ok(inside.map(|inside| Self { region, inside, len, has_ended: false }))
+    }
+
+    /// A copy of its bytes.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        view::bytes(&self.look(), self.len).to_vec()
+    }
+
+    /// It is held to write.
+    pub(crate) fn is_to_write(&self) -> bool {
+        self.inside.mode == Mode::Write
+    }
+
+    /// Replaces its bytes. False: it is not held to write, or has not so many.
+    pub(crate) fn fill(&mut self, bytes: &[u8]) -> bool {
+        let fits = self.is_to_write() && bytes.len() == self.len;
+        if fits {
+            view::bytes_mut(&mut self.look(), bytes.len()).copy_from_slice(bytes);
+        }
+        fits
+    }
+
+    /// Ends the lock, which is held to write; or it is lost, once more.
+    pub(crate) fn end(mut self, handle: &mut NodeHandle, is_lost: bool) -> Result<(), Error> {
+        self.has_ended = true;
+        Inside::again(&self.region, self.inside).end(handle, is_lost)
     }
 
     /// The thread, which stays inside.
@@ -45,7 +71,9 @@ impl HeldLock {
 
 impl Drop for HeldLock {
     fn drop(&mut self) {
-        drop(Inside::again(&self.region, self.inside));
+        if !self.has_ended {
+            drop(Inside::again(&self.region, self.inside));
+        }
     }
 }
 
@@ -69,7 +97,7 @@ impl LockMemory for NodeHandle {
     async fn lock_anew(&mut self, addr: GlobalAddr, len: usize) -> Result<HeldLock, Error> {
         let region = Region::new(self, addr, len as u64)?;
         let inside = region.enter_alone(self)?.0.stay();
-        Ok(HeldLock { region, inside, len })
+        Ok(HeldLock { region, inside, len, has_ended: false })
     }
 
     async fn unlock(&mut self, held: HeldLock) {

@@ -31,6 +31,14 @@ pub(super) struct Inside<'a> {
     mode: Mode,
 }
 
+/// A thread that stays inside a copy: on which node, how, and of which copy.
+#[derive(Clone, Copy)]
+pub(super) struct Stayed {
+    node: NodeId,
+    pub(super) mode: Mode,
+    copy: u32,
+}
+
 /// A time to wait, as machines count it.
 pub(super) fn at_most(most: Duration) -> Wait {
     Wait::AtMost(Nanos(u64::try_from(most.as_nanos()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2)))
@@ -92,6 +100,10 @@ impl Region {
         let node = handle.node;
         let copies = &self.inner.memory(node).locks;
         let lock = (self.addr, self.len);
+        if handle.is_attached() {
+            let entered = handle.ask_to_enter(copies, lock, mode, wait)?;
+            return Ok(entered.map(|entered| Inside { region: self, entered, node, mode }));
+        }
         let entered = match copies.enter(&mut handle.lock_hints, lock, mode) {
             Some(entered) => entered,
             None => match self.take(handle, copies, mode, wait)? {
@@ -195,26 +207,29 @@ impl Inside<'_> {
     }
 
     /// The thread stays inside, and does not need this to leave: [`Inside::again`] does.
-    pub(super) fn stay(self) -> (NodeId, Mode) {
+    pub(super) fn stay(self) -> Stayed {
         let stays = ManuallyDrop::new(self);
-        (stays.node, stays.mode)
+        Stayed { node: stays.node, mode: stays.mode, copy: stays.entered.number() }
     }
 }
 
 impl<'a> Inside<'a> {
     /// A thread that has stayed inside of this lock. Made to leave, or not to be dropped.
-    pub(super) fn again(region: &'a Region, (node, mode): (NodeId, Mode)) -> Self {
-        let entered = region.inner.memory(node).locks.inside((region.addr, region.len));
+    pub(super) fn again(region: &'a Region, Stayed { node, mode, copy }: Stayed) -> Self {
+        let entered = region.inner.memory(node).locks.inside(copy);
         Self { region, entered, node, mode }
     }
 }
 
 impl Inside<'_> {
     /// Ends the lock: this thread is inside to write, and never leaves. Or the lock is lost, once more.
-    fn end(self, handle: &mut NodeHandle, is_lost: bool) -> Result<(), Error> {
+    pub(super) fn end(self, handle: &mut NodeHandle, is_lost: bool) -> Result<(), Error> {
         assert!(self.mode == Mode::Write, "only a writer is alone");
         let inside = ManuallyDrop::new(self);
-        let Region { addr, len, .. } = *inside.region;
+        let Region { inner: ref rack, addr, len } = *inside.region;
+        if let Some(attached) = rack.attached() {
+            return attached.end_lock(&rack.memory(inside.node).locks, inside.entered, is_lost);
+        }
         inside.entered.end();
         handle.at_node().end(addr, is_lost).map_err(|why| failed(why, addr, u64::from(len)))
     }
@@ -234,6 +249,10 @@ impl Inside<'_> {
     #[inline(never)]
     fn tell(&self) {
         let Region { inner, addr, .. } = self.region;
+        if let Some(attached) = inner.attached() {
+            // Every copy's gate is closed there.
+            return attached.left(&inner.memory(self.node).locks, self.entered, self.mode);
+        }
         inner.at(self.node, &mut ThreadContext::new(addr.bits())).left(*addr);
     }
 }

@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use live::actor::Failure;
 use wire::{NodeId, Refusal};
+use zerocopy::IntoBytes as _;
 
 pub use error::NameError;
 pub use kinds::Nameable;
@@ -35,6 +36,7 @@ pub(crate) use service::NameService;
 pub use spec::{NamedInfo, NamedSpec};
 pub use value::Value;
 
+use crate::addresses::of_a_node;
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
 use crate::rack::random_session;
@@ -174,8 +176,24 @@ impl NodeHandle {
         }
     }
 
+    /// Asks a node about its names for an attached application, which says how. None: that is no request.
+    pub(crate) fn ask_names_for(&mut self, home: NodeId, request: &[u8]) -> Option<Result<Vec<u8>, Error>> {
+        let request = Request::parse(&request::words_of(request))?;
+        let asked = of_a_node(GlobalAddr::new(home, 0), self.nodes());
+        let answer = asked.and_then(|()| self.ask_names(home, &request));
+        Some(answer.map(|answer| answer.words().as_bytes().to_vec()))
+    }
+
+    /// Has the daemon ask a node about its names.
+    fn ask_daemon_for_names(&self, home: NodeId, words: &[u64]) -> Result<Answer, Error> {
+        self.ask_named(home, words.as_bytes(), |answer| Answer::parse(&request::words_of(answer)))
+    }
+
     /// Asks a node about its names, until there is an answer.
     fn ask_names(&mut self, home: NodeId, request: &Request) -> Result<Answer, Error> {
+        if self.is_attached() {
+            return self.ask_daemon_for_names(home, &request.words());
+        }
         let inner = std::sync::Arc::clone(&self.inner);
         if let Some(service) = inner.names(home) {
             return Ok(service.ask(self, request));

@@ -195,7 +195,7 @@ fn info_of(words: &[u64]) -> Option<(NamedInfo, &[u64])> {
 }
 
 /// Bytes as words, the last one filled up with zeroes.
-fn words_of(bytes: &[u8]) -> Vec<u64> {
+pub(super) fn words_of(bytes: &[u8]) -> Vec<u64> {
     let mut words = vec![0_u64; bytes.len().div_ceil(8)];
     words.as_mut_bytes()[..bytes.len()].copy_from_slice(bytes);
     words

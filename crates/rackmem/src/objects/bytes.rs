@@ -80,7 +80,7 @@ impl ByteObjects {
     /// Bytes of the longest object.
     pub const LONGEST: usize = 1 << 20;
 
-    fn of(region: Opened) -> Self {
+    pub(crate) fn of(region: Opened) -> Self {
         let Shape::Objects { count, len } = region.shape() else {
             panic!("{} has no objects", region.addr())
         };
@@ -166,6 +166,12 @@ impl ByteObjects {
             }
             Opened::Far(far) => {
                 self.check(index)?;
+                if node.is_attached() {
+                    return Ok(match node.ask_to_read_object(far, index, into)? {
+                        Read::Whole(version) => Some(version),
+                        Read::Torn => None,
+                    });
+                }
                 let read = node.sent(|joined, context, _| joined.read_object(context, far, index, into));
                 match read {
                     Ok(Read::Whole(version)) => Ok(Some(version)),
@@ -293,6 +299,9 @@ impl ByteObjects {
     ) -> Result<Written, Error> {
         let Opened::Far(far) = &self.region else { unreachable!("it is not near") };
         self.check(index)?;
+        if node.is_attached() {
+            return node.ask_to_write_object(far, (index, at), bytes, expected);
+        }
         let written =
             node.sent(|joined, context, _| joined.write_object(context, far, index, at, bytes, expected));
         written.map_err(|why| self.gone(node, why, index))

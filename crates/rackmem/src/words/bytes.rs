@@ -61,6 +61,9 @@ impl Words<u64> {
     #[inline(never)]
     fn read_bytes_far(&self, node: &mut NodeHandle, at: usize, into: &mut [u8]) -> Result<(), Error> {
         let far = self.far(at, into.len())?;
+        if node.is_attached() {
+            return node.ask_to_read_words(far, at, into);
+        }
         let read = node.sent(|joined, context, pipeline| {
             pipeline.send(joined, context, far.home());
             joined.read_bytes(context, far, (at, 0), into)
@@ -72,6 +75,9 @@ impl Words<u64> {
     #[inline(never)]
     fn write_bytes_far(&self, node: &mut NodeHandle, at: usize, bytes: &[u8]) -> Result<(), Error> {
         let far = self.far(at, bytes.len())?;
+        if node.is_attached() {
+            return node.ask_to_write_words(far, at, bytes);
+        }
         let written = node.sent(|joined, context, pipeline| {
             pipeline.send(joined, context, far.home());
             joined.write_bytes(context, far, (at, 0), bytes)

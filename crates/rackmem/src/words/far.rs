@@ -11,10 +11,11 @@ use live::actor::{Failure, ThreadContext};
 use live::networked::NetworkedNode;
 use live::networked::verbs::{Far, HomeIncarnation, Ticket, refused_words};
 use nic::words::Request;
-use wire::GlobalAddr;
 use wire::roce::Key;
 use wire::roce::batch::{Entry, Operation, SECTION_BYTES, Writer};
+use wire::{GlobalAddr, Incarnation, NodeId};
 
+use crate::attach::AskedWords;
 use crate::error::Error;
 
 /// Batches that a handle may have in flight: behind that whoever begins one waits for the oldest.
@@ -68,6 +69,8 @@ enum Open {
     Own(FarState),
     /// Whoever has an operation in it may send it.
     Shared(Arc<Batch>),
+    /// For all homes: the daemon that is asked sorts them.
+    Asked(Arc<AskedWords>),
 }
 
 /// What a handle has in flight.
@@ -230,6 +233,7 @@ impl Open {
         };
         match self {
             Self::Shared(batch) => push(&mut batch.state()),
+            Self::Asked(_) => unreachable!("an attached handle asks its daemon"),
             Self::Own(state) if of.1 => push(state),
             Self::Own(state) => {
                 // From now on somebody else may ask for an operation of it.
@@ -318,7 +322,7 @@ impl Pipeline {
                 self.spare = Some(collected.writer);
                 Arc::new(Batch { home, state: Mutex::new(FarState { stage, entries }) })
             }
-            Open::Own(_) => unreachable!("nobody else could send it"),
+            Open::Own(_) | Open::Asked(_) => unreachable!("nobody else could send it"),
             Open::Shared(batch) => {
                 batch.send(node, context);
                 batch
@@ -355,7 +359,31 @@ impl Pipeline {
             oldest.finish(node, context);
             self.end_oldest();
         }
+        self.take_failure()
+    }
+
+    /// What went wrong first that nobody else asks for.
+    pub(crate) fn take_failure(&mut self) -> Result<(), Error> {
         self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// What a daemon is to be asked for.
+    pub(crate) fn asked(&self) -> Option<&Arc<AskedWords>> {
+        match self.open.first() {
+            Some((_, Open::Asked(batch))) => Some(batch),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn begin_asked(&mut self, batch: Arc<AskedWords>) {
+        let nobody = HomeIncarnation { node: NodeId(0), incarnation: Incarnation(0) };
+        self.open.push((nobody, Open::Asked(batch)));
+    }
+
+    /// It was asked for, and failed so.
+    pub(crate) fn end_asked(&mut self, failure: Option<Error>) {
+        self.open.clear();
+        self.failed = self.failed.or(failure);
     }
 
     /// Nothing is in flight.
@@ -366,7 +394,6 @@ impl Pipeline {
 
 #[cfg(test)]
 mod tests {
-    use wire::NodeId;
     use wire::roce::batch::Batch as Parsed;
 
     use super::*;

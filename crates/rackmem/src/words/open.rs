@@ -1,7 +1,5 @@
 //! Allocating words, and opening them by address.
 
-use std::marker::PhantomData;
-
 use live::memory::regions::Shape;
 use nic::words::Width;
 use wire::{Discipline, GlobalAddr, NodeId};
@@ -20,8 +18,7 @@ impl NodeHandle {
             Width::Double => count,
             Width::Word => count.div_ceil(2),
         };
-        let region = self.alloc_region(Shape::Words { count }, home)?;
-        Ok(Words { region, of: PhantomData })
+        self.alloc_region(Shape::Words { count }, home).map(Words::of)
     }
 
     /// The words that begin at this address. The same memory may be taken for words of 32 and of 64 bits: word `2 * n` of 32 bits
@@ -31,7 +28,6 @@ impl NodeHandle {
     /// [`Error::Unallocated`], [`Error::WrongDiscipline`], [`Error::NotAnAllocation`] for an address inside the words,
     /// [`Error::NoSuchNode`], [`Error::NodeDown`].
     pub fn words_at<W: Word>(&mut self, addr: GlobalAddr) -> Result<Words<W>, Error> {
-        let region = self.region_at(addr, Discipline::Word)?;
-        Ok(Words { region, of: PhantomData })
+        self.region_at(addr, Discipline::Word).map(Words::of)
     }
 }

@@ -8,6 +8,7 @@ use live::networked::verbs::{Far, Opened};
 use nic::words::{Operands, Operation, Request, Width};
 use wire::GlobalAddr;
 
+use super::pending::Place;
 use super::{Pending, Word, WordOperation};
 use crate::error::Error;
 use crate::handle::NodeHandle;
@@ -35,7 +36,7 @@ use crate::handle::NodeHandle;
 /// ```
 pub struct Words<W: Word> {
     pub(super) region: Opened,
-    pub(super) of: PhantomData<fn(W) -> W>,
+    of: PhantomData<fn(W) -> W>,
 }
 
 macro_rules! fetching {
@@ -63,6 +64,11 @@ macro_rules! fetching {
 }
 
 impl<W: Word> Words<W> {
+    /// Those of a region of words.
+    pub(crate) const fn of(region: Opened) -> Self {
+        Self { region, of: PhantomData }
+    }
+
     /// Where the first word is.
     pub fn addr(&self) -> GlobalAddr {
         self.region.addr()
@@ -221,7 +227,10 @@ impl<W: Word> Words<W> {
             Opened::Near(region) => region,
             Opened::Far(far) => {
                 let place = self.push(node, far, index, (operation, operands), false)?;
-                let place = place.expect("whoever fetches has a place");
+                let place = match place.expect("whoever fetches has a place") {
+                    Place::Far(place) => place,
+                    Place::Asked(place) => return place.wait().map(W::of_bits),
+                };
                 return node.sent(|joined, context, pipeline| {
                     // With everything before it to this home, in the order in which it was begun.
                     pipeline.send(joined, context, far.home());
@@ -257,9 +266,10 @@ impl<W: Word> Words<W> {
         }
     }
 
+    /// Begins it, whatever it is.
     #[cold]
     #[inline(never)]
-    fn post_anyhow(
+    pub(crate) fn post_anyhow(
         &self,
         node: &mut NodeHandle,
         index: usize,
@@ -269,7 +279,7 @@ impl<W: Word> Words<W> {
         match &self.region {
             Opened::Far(far) => {
                 let place = self.push(node, far, index, (operation, operands), false)?;
-                Ok(Pending::far(place.expect("whoever fetches has a place")))
+                Ok(Pending::begun(place.expect("whoever fetches has a place")))
             }
             Opened::Near(_) => self.run_anyhow(node, index, operation, operands).map(Pending::done),
         }
@@ -283,16 +293,22 @@ impl<W: Word> Words<W> {
         index: usize,
         (operation, operands): (Operation, Operands),
         silent: bool,
-    ) -> Result<Option<super::far::BatchIndex>, Error> {
+    ) -> Result<Option<Place>, Error> {
         if index >= self.len() {
             return Err(self.missing(Missing::Beyond, index));
+        }
+        if node.is_attached() {
+            let asked = node.ask_on_word((far, index), W::WIDTH, (operation, operands), silent)?;
+            return Ok(Some(Place::Asked(asked)));
         }
         if node.is_fenced() {
             return Err(Error::Fenced);
         }
         let address = far.addr.offset() + index as u64 * W::WIDTH.bytes();
         let request = Request { ticket: 0, address, width: W::WIDTH, operation, operands };
-        Ok(node.sent(|joined, context, pipeline| pipeline.push(joined, context, far, &request, silent)))
+        let pushed =
+            node.sent(|joined, context, pipeline| pipeline.push(joined, context, far, &request, silent));
+        Ok(pushed.map(Place::Far))
     }
 
     #[cold]

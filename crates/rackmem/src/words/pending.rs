@@ -4,6 +4,7 @@ use nic::words::{Operands, Operation};
 
 use super::Word;
 use super::far::BatchIndex;
+use crate::attach::AskedIndex;
 use crate::error::Error;
 use crate::handle::NodeHandle;
 
@@ -48,7 +49,16 @@ pub struct Pending<W> {
 #[derive(Clone)]
 enum PendingState<W> {
     Done(W),
+    Begun(Place),
+}
+
+/// Where the outcome of an operation is to be found that was not done at once.
+#[derive(Clone)]
+pub(super) enum Place {
+    /// In an answer of its home.
     Far(BatchIndex),
+    /// In an answer of the daemon that this process is attached to.
+    Asked(AskedIndex),
 }
 
 impl<W: Word> WordOperation<W> {
@@ -77,16 +87,18 @@ impl<W: Word> Pending<W> {
         Self { state: PendingState::Done(old) }
     }
 
-    pub(super) const fn far(place: BatchIndex) -> Self {
-        Self { state: PendingState::Far(place) }
+    pub(super) const fn begun(place: Place) -> Self {
+        Self { state: PendingState::Begun(place) }
     }
 
-    /// What the word was before, if that is known already. Receives what has come, but waits for nothing.
+    /// What the word was before, if that is known already. Receives what has come, but waits for nothing; of an attached handle,
+    /// only for the daemon's answer.
     #[inline]
     pub fn poll(&self, node: &mut NodeHandle) -> Option<Result<W, Error>> {
         match &self.state {
             PendingState::Done(old) => Some(Ok(*old)),
-            PendingState::Far(place) => node
+            PendingState::Begun(Place::Asked(place)) => Some(place.wait().map(W::of_bits)),
+            PendingState::Begun(Place::Far(place)) => node
                 .sent(|joined, context, _| place.poll(joined, context))
                 .map(|outcome| outcome.map(W::of_bits)),
         }
@@ -100,7 +112,8 @@ impl<W: Word> Pending<W> {
     pub fn wait(self, node: &mut NodeHandle) -> Result<W, Error> {
         match self.state {
             PendingState::Done(old) => Ok(old),
-            PendingState::Far(place) => {
+            PendingState::Begun(Place::Asked(place)) => place.wait().map(W::of_bits),
+            PendingState::Begun(Place::Far(place)) => {
                 node.sent(|joined, context, _| place.wait(joined, context)).map(W::of_bits)
             }
         }
@@ -128,6 +141,10 @@ impl NodeHandle {
     #[cold]
     #[inline(never)]
     fn flush_far(&mut self) -> Result<(), Error> {
+        if self.is_attached() {
+            self.send_asked();
+            return self.pipeline.take_failure();
+        }
         self.sent(|joined, context, pipeline| pipeline.flush(joined, context))
     }
 }

@@ -11,27 +11,6 @@ fn rack(directory: Directory) -> Rack {
 }
 
 #[test]
-fn writers_are_alone_and_readers_together() {
-    for directory in [Directory::Auto, Directory::Switch, Directory::Home] {
-        let rack = rack(directory);
-        let mut nodes: Vec<_> = (0..3).map(|id| rack.node(NodeId(id))).collect();
-        let addr = nodes[0].alloc(8, NodeId(2), Discipline::Coherent).unwrap();
-        let writer = nodes[0].lock_block(addr, LockMode::Write).unwrap();
-        for node in &mut nodes {
-            assert!(node.try_lock_block(addr, LockMode::Read).unwrap().is_none(), "{directory:?}");
-            assert!(node.try_lock_block(addr, LockMode::Write).unwrap().is_none());
-        }
-        drop(writer);
-        let first = nodes[1].lock_block(addr, LockMode::Read).unwrap();
-        let second = nodes[2].try_lock_block(addr, LockMode::Read).unwrap().expect("readers share");
-        assert!(nodes[0].try_lock_block(addr, LockMode::Write).unwrap().is_none());
-        drop((first, second));
-        assert!(nodes[0].try_lock_block(addr, LockMode::Write).unwrap().is_some());
-        rack.check_invariants();
-    }
-}
-
-#[test]
 fn the_holder_can_access_the_block_that_it_locked() {
     let rack = rack(Directory::Home);
     let (mut node, mut other) = (rack.node(NodeId(0)), rack.node(NodeId(1)));

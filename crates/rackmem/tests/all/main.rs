@@ -11,6 +11,7 @@ mod errors;
 mod feed;
 mod linearizable_words;
 mod locks;
+mod locks_everywhere;
 mod names;
 mod names_everywhere;
 mod networked;

@@ -10,8 +10,8 @@ fn a_key_value_store_is_shared_by_applications_that_are_attached_and_one_that_ha
     let home = Home::new("attached");
     let up = home.up(&["--nodes", "3"]);
     let file = RackFile::read(home.rack_file()).unwrap();
-    let mut first = Rack::attach(&file, NodeId(0)).unwrap();
-    let mut second = Rack::attach(&file, NodeId(1)).unwrap();
+    let mut first = Rack::attach(&file, NodeId(0)).unwrap().here();
+    let mut second = Rack::attach(&file, NodeId(1)).unwrap().here();
     let rack = Rack::join(&file, NodeId(2)).unwrap();
     let mut node = rack.here();
     let config = KvConfig { expected_keys: 100, ..KvConfig::default() };
@@ -41,8 +41,8 @@ fn an_application_whose_daemon_is_killed_is_told_so_and_its_locks_are_released()
     let home = Home::new("detached");
     let up = home.up(&["--nodes", "3"]);
     let file = RackFile::read(home.rack_file()).unwrap();
-    let mut app = Rack::attach(&file, NodeId(1)).unwrap();
-    let mut other = Rack::attach(&file, NodeId(0)).unwrap();
+    let mut app = Rack::attach(&file, NodeId(1)).unwrap().here();
+    let mut other = Rack::attach(&file, NodeId(0)).unwrap().here();
     let addr = other.alloc(8, NodeId(0), Discipline::Coherent).unwrap();
     let lock = app.lock_block(addr, LockMode::Write).unwrap();
     home.kill(&["node", "--id", "1"]);
@@ -66,7 +66,7 @@ fn a_node_counts_what_it_does_for_applications() {
     let node = home.start(&["node", "--id", "0", "--config", &path, "--metrics", &address]);
     let file = RackFile::read(&path).unwrap();
     eventually("the node is there", || Rack::attach(&file, NodeId(0)).is_ok());
-    let mut app = Rack::attach(&file, NodeId(0)).unwrap();
+    let mut app = Rack::attach(&file, NodeId(0)).unwrap().here();
     let addr = app.alloc(8, NodeId(0), Discipline::Coherent).unwrap();
     app.write_word(addr, 1).unwrap();
     let page = page(&address, "/metrics");

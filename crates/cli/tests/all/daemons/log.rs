@@ -56,7 +56,7 @@ fn a_node_that_is_killed_is_logged_with_why_and_what_died_with_it() {
     let home = Home::new("log_killed");
     let (path, mut daemons) = rack(&home);
     let file = RackFile::read(&path).unwrap();
-    let mut app = Rack::attach(&file, NodeId(1)).unwrap();
+    let mut app = Rack::attach(&file, NodeId(1)).unwrap().here();
     app.alloc(5 << 12, NodeId(1), Discipline::Coherent).unwrap();
     let only_there = app.alloc(8, NodeId(0), Discipline::Coherent).unwrap();
     app.write_word(only_there, 1).unwrap();

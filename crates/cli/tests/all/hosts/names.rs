@@ -8,7 +8,7 @@ use super::rig::{Rig, SWITCH, Shape, eventually, host};
 fn work(rig: &Rig, hosts: [usize; 2]) {
     let mut apps = [0, 1].map(|node: u16| {
         let file = rig.file(hosts[usize::from(node)]);
-        Rack::attach(&file, NodeId(node)).unwrap()
+        Rack::attach(&file, NodeId(node)).unwrap().here()
     });
     for node in [0, 1] {
         let [here, there] = &mut apps;

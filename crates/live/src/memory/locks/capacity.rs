@@ -36,6 +36,19 @@ impl Capacity {
         self.beyond.get(&lock).copied()
     }
 
+    /// A slot beyond the sets that nobody has.
+    pub(super) fn slot_beyond(&mut self, sets: usize) -> u32 {
+        self.spare.pop().unwrap_or_else(|| {
+            self.made += 1;
+            self.slots_in_use(sets) - 1
+        })
+    }
+
+    /// It is free again.
+    pub(super) fn spare(&mut self, number: u32) {
+        self.spare.push(number);
+    }
+
     pub(super) fn slots_in_use(&self, sets: usize) -> u32 {
         u32::try_from(sets * WAYS).expect("slots have 32-bit numbers") + self.made
     }
@@ -59,22 +72,13 @@ impl LockCopies {
             }
         }
         let number = *free.get_or_insert_with(|| {
-            let made = &mut room.made;
-            let slot = room.spare.pop().unwrap_or_else(|| {
-                *made += 1;
-                u32::try_from(self.sets * WAYS).expect("slots have 32-bit numbers") + *made - 1
-            });
+            let slot = room.slot_beyond(self.sets);
             room.beyond.insert(lock, slot);
             slot
         });
         self.beyond.store(room.beyond.len() as u64, Relaxed);
         let slot = self.slot(number);
-        let words = (len as usize).div_ceil(8);
-        let at = if len == 0 { 0 } else { room.arena.take(words, |number| self.data.segment(number)) };
-        room.in_use += bytes(len);
-        slot.gate().renew();
-        slot.at().store(at as u64, Relaxed);
-        slot.len().store(u64::from(len), Relaxed);
+        self.give_room(room, number, len);
         slot.used().store(self.tick.fetch_add(1, Relaxed) + 1, Relaxed);
         slot.tag().store(lock.bits(), Release);
         Ok(())
@@ -95,15 +99,33 @@ impl LockCopies {
         }
         slot.tag().store(0, Relaxed);
         let room = &mut *self.room();
+        self.take_room(room, number);
+        if room.beyond.remove(&lock).is_some() {
+            room.spare.push(number);
+        }
+        self.beyond.store(room.beyond.len() as u64, Relaxed);
+    }
+
+    /// A new generation of a slot begins, closed and empty, with room for so many bytes.
+    pub(super) fn give_room(&self, room: &mut Capacity, number: u32, len: u32) {
+        let slot = self.slot(number);
+        let words = (len as usize).div_ceil(8);
+        let at = if len == 0 { 0 } else { room.arena.take(words, |number| self.data.segment(number)) };
+        room.in_use += bytes(len);
+        slot.gate().renew();
+        slot.at().store(at as u64, Relaxed);
+        slot.len().store(u64::from(len), Relaxed);
+        slot.number().store(u64::from(number), Relaxed);
+    }
+
+    /// What a slot had for its bytes is free again.
+    pub(super) fn take_room(&self, room: &mut Capacity, number: u32) {
+        let slot = self.slot(number);
         let len = u32::try_from(slot.len().load(Relaxed)).expect("a length has 32 bits");
         if len > 0 {
             room.arena.give(slot.at().load(Relaxed) as usize, (len as usize).div_ceil(8));
         }
         room.in_use -= bytes(len);
-        if room.beyond.remove(&lock).is_some() {
-            room.spare.push(number);
-        }
-        self.beyond.store(room.beyond.len() as u64, Relaxed);
     }
 
     /// The number of the slot that a lock has.

@@ -13,9 +13,10 @@
 //! | `capacity.rs` | which slot a lock gets, and who has to go for it |
 //! | `lock_data.rs` | how the data of locks are named |
 //! | `store.rs` | [`node::locks::LockStore`] on top of it all |
+//! | `own.rs` | copies of single threads, in a process that has no machine |
 //!
-//! A copy has a *slot* of eight words: the lock's address, the gate, where in the arena the data are, how long they are, and
-//! when they were used last. Slots are found by the lock's address, in a set of `WAYS`; a lock that has come
+//! A copy has a *slot* of eight words: the lock's address, the gate, where in the arena the data are, how long they are,
+//! when they were used last, and its own number. Slots are found by the lock's address, in a set of `WAYS`; a lock that has come
 //! while all of its set are in use gets one beyond.
 //!
 //! # What must always hold
@@ -46,6 +47,7 @@ mod capacity;
 mod gate;
 mod hints;
 mod lock_data;
+mod own;
 mod segments;
 mod store;
 
@@ -99,6 +101,11 @@ impl<'a> Entered<'a> {
         self.words
     }
 
+    /// The copy's number, for [`LockCopies::inside`].
+    pub fn number(self) -> u32 {
+        u32::try_from(self.slot.number().load(Relaxed)).expect("slots have 32-bit numbers")
+    }
+
     /// Leaves the lock.
     #[inline]
     pub fn leave(self, mode: Mode) -> Left {
@@ -138,6 +145,11 @@ impl<'a> Slot<'a> {
     /// 1 if the writer inside ends the lock: it never leaves.
     const fn ending(self) -> &'a AtomicU64 {
         &self.0[5]
+    }
+
+    /// The slot's own number.
+    const fn number(self) -> &'a AtomicU64 {
+        &self.0[6]
     }
 
     /// The tick in which it was used last.
@@ -208,13 +220,9 @@ impl LockCopies {
         self.entered(slot)
     }
 
-    /// The slot of a lock that the calling thread is inside of.
-    ///
-    /// # Panics
-    /// If it is not.
-    pub fn inside(&self, lock: (GlobalAddr, u32)) -> Entered<'_> {
-        let (slot, _) = self.look_up(lock).expect("whoever is inside keeps the copy here");
-        self.entered(self.slot(slot))
+    /// The copy with this number, which the calling thread is inside of ([`Entered::number`]).
+    pub fn inside(&self, number: u32) -> Entered<'_> {
+        self.entered(self.slot(number))
     }
 
     /// To be asked inside: until whoever is there has left, the slot belongs to the lock, and its data stay where they are.

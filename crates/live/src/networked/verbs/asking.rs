@@ -48,6 +48,11 @@ impl Far {
         self.addr.offset() + (number * self.shape.stride()) as u64 * 8
     }
 
+    /// What everybody calls it.
+    pub const fn name(&self) -> RegionName {
+        RegionName { addr: self.addr, incarnation: self.incarnation, key: self.key }
+    }
+
     /// Whose memory it is.
     pub const fn home(&self) -> HomeIncarnation {
         HomeIncarnation { node: self.addr.home(), incarnation: self.incarnation }
@@ -93,6 +98,17 @@ impl Opened {
     }
 }
 
+/// What a region is called by everybody in the rack: no other one ever is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RegionName {
+    /// Where it begins.
+    pub addr: GlobalAddr,
+    /// The incarnation of its home that it dies with.
+    pub incarnation: Incarnation,
+    /// What its home's NIC calls it.
+    pub key: Key,
+}
+
 /// What a read of an object brought.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Read {
@@ -121,7 +137,7 @@ impl NetworkedNode {
         context: &mut ThreadContext,
         Allocated { addr, incarnation, zeroed }: Allocated,
         shape: Shape,
-    ) -> Result<Opened, Failure> {
+    ) -> Result<(Opened, RegionName), Failure> {
         let reply = self.ask(context, addr.home(), Call::Begin { addr, incarnation, shape, zeroed }, &[])?;
         self.opened(addr, incarnation, &reply)
     }
@@ -130,7 +146,11 @@ impl NetworkedNode {
     ///
     /// # Errors
     /// If there is none, or its home is down.
-    pub fn open_region(&self, context: &mut ThreadContext, addr: GlobalAddr) -> Result<Opened, Failure> {
+    pub fn open_region(
+        &self,
+        context: &mut ThreadContext,
+        addr: GlobalAddr,
+    ) -> Result<(Opened, RegionName), Failure> {
         let incarnation = self.incarnation_asked(addr.home())?;
         let reply = self.ask(context, addr.home(), Call::Open { addr }, &[])?;
         self.opened(addr, incarnation, &reply)
@@ -148,20 +168,28 @@ impl NetworkedNode {
         self.verbs.incarnation_of(home).ok_or(Failure::Refused(Refusal::NodeDown))
     }
 
-    fn opened(&self, addr: GlobalAddr, incarnation: Incarnation, reply: &Reply) -> Result<Opened, Failure> {
+    fn opened(
+        &self,
+        addr: GlobalAddr,
+        incarnation: Incarnation,
+        reply: &Reply,
+    ) -> Result<(Opened, RegionName), Failure> {
+        let (key, shape) = reply.region().ok_or(Failure::Broken)?;
+        let name = RegionName { addr, incarnation, key };
         if addr.home() == self.id() {
             let region = self.memory().regions.find(addr);
-            return region.map(Opened::Near).ok_or(Failure::Refused(Refusal::Unallocated));
+            return region
+                .map(|region| (Opened::Near(region), name))
+                .ok_or(Failure::Refused(Refusal::Unallocated));
         }
-        let (key, shape) = reply.region().ok_or(Failure::Broken)?;
         if let Some(sharing) = self.transport().sharing() {
             // If it is not to be had so (a former incarnation of this node still has it), the home's NIC does the same on the same words.
             let mapped = self.memory().regions.map_shared(&*sharing, addr, incarnation, MAPPING);
             if let Ok(region) = mapped {
-                return Ok(Opened::Near(region));
+                return Ok((Opened::Near(region), name));
             }
         }
-        Ok(Opened::Far(Far { addr, incarnation, key, shape }))
+        Ok((Opened::Far(Far { addr, incarnation, key, shape }), name))
     }
 
     /// Ends a region, before its memory is given back; if an incarnation of the home is given, only in that. Waits for those who

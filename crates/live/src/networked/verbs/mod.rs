@@ -57,7 +57,7 @@ use self::nic::{Nic, Way};
 use super::node::NetworkedNode;
 use crate::actor::{Failure, ThreadContext};
 
-pub use self::asking::{Far, HomeIncarnation, Opened, Read, Written};
+pub use self::asking::{Far, HomeIncarnation, Opened, Read, RegionName, Written};
 pub use self::ticket::Ticket;
 pub use ::nic::regions::refused_words;
 

@@ -98,7 +98,7 @@ impl Home for Here<'_> {
     }
 
     fn begin(&mut self, addr: GlobalAddr, shape: Shape, zeroed: bool) -> Arc<Region> {
-        let NodeMemory { regions, home, .. } = self.0.memory();
+        let NodeMemory { regions, home, .. } = &**self.0.memory();
         // Nobody maps the memory of chains: all that is done to it passes the switch.
         let sharing = self.0.transport().sharing().filter(|_| !matches!(shape, Shape::Chain { .. }));
         let shared = sharing.and_then(|sharing| {

@@ -240,9 +240,10 @@ fn a_daemon_refuses_an_application_whose_file_must_agree_and_does_not() {
                 });
             }
             (Agreement::Own, Err(AttachError::NoDaemon { .. })) if elsewhere => {}
-            (Agreement::Own, Ok(mut here)) => {
+            (Agreement::Own, Ok(attached)) => {
+                let mut here = attached.here();
                 let word = here.alloc(8, NodeId(0), Discipline::Coherent).unwrap();
-                assert_eq!(here.another().unwrap().read_word(word), Ok(0), "{what}");
+                assert_eq!(here.clone().read_word(word), Ok(0), "{what}");
             }
             (_, Ok(_)) => panic!("{what}: attached"),
             (_, Err(error)) => panic!("{what}: {error}"),

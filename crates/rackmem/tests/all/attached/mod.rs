@@ -6,8 +6,7 @@ mod histories;
 mod malformed;
 mod rig;
 
-use rackmem::attach::Batch;
-use rackmem::{Discipline, Error, GlobalAddr, LockMode, NodeId};
+use rackmem::{Discipline, Error, GlobalAddr, LockMode, NodeId, Rack};
 
 use crate::attached::rig::{Daemons, until};
 
@@ -72,26 +71,6 @@ fn operations_that_cannot_be_fail_as_on_the_node_itself() {
 }
 
 #[test]
-fn a_batch_does_its_operations_in_order_and_says_what_came_of_each() {
-    let rack = Daemons::start();
-    let mut app = rack.attach(0);
-    let addr = app.alloc(BLOCK, NodeId(1), Discipline::Coherent).unwrap();
-    let nowhere = addr + 8 * BLOCK;
-    let mut batch = Batch::new();
-    assert!(batch.write(addr, b"first, and"));
-    assert!(batch.read(addr, 5));
-    assert!(batch.read(nowhere, 5));
-    assert!(batch.write(addr + 7, b"then"));
-    assert!(batch.read(addr, 11));
-    assert!(!batch.read(addr, 1 << 20), "there is no room for that");
-    let outcomes = app.run(&batch).unwrap();
-    let unallocated = Error::Unallocated { addr: nowhere };
-    let expected =
-        [Ok(vec![]), Ok(b"first".to_vec()), Err(unallocated), Ok(vec![]), Ok(b"first, then".to_vec())];
-    assert_eq!(outcomes, expected);
-}
-
-#[test]
 fn locks_exclude_applications_and_nodes_alike() {
     let rack = Daemons::start();
     let (mut app, mut other, mut there) = (rack.attach(0), rack.attach(0), rack.nodes[1].here());
@@ -114,12 +93,17 @@ fn locks_exclude_applications_and_nodes_alike() {
 #[test]
 fn more_threads_than_a_daemon_serves_are_refused_and_say_so() {
     let rack = Daemons::start();
-    let first = rack.attach(0);
-    let mut attached: Vec<_> =
-        (1..rackmem::attach::MOST_ATTACHED).map(|_| first.another().unwrap()).collect();
-    let refused = first.another().map(drop).unwrap_err();
+    let attached = rack.attached(0);
+    let addr = rack.nodes[0].here().alloc(8, NodeId(0), Discipline::Coherent).unwrap();
+    // Each has a connection from its first operation on.
+    let mut used: Vec<_> = (0..rackmem::attach::MOST_ATTACHED).map(|_| attached.here()).collect();
+    used.iter_mut().for_each(|handle| assert_eq!(handle.read_word(addr), Ok(0)));
+    let mut one_more = attached.here();
+    let most = rackmem::attach::MOST_ATTACHED;
+    assert_eq!(one_more.read_word(addr), Err(Error::TooManyAttached { most }));
+    let refused = Rack::attach(&rack.file, NodeId(0)).map(drop).unwrap_err();
     assert!(refused.to_string().contains("already"), "{refused}");
-    assert_eq!(rack.service(0).counts().refused, 1);
-    drop(attached.pop());
-    until("there is room for another one", || first.another().is_ok());
+    assert_eq!(rack.service(0).counts().refused, 2);
+    drop(used.pop());
+    until("there is room for another one", || one_more.read_word(addr) == Ok(0));
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use rackmem::rack_file::Location;
-use rackmem::{AttachedHandle, Attachments, GlobalAddr, NodeId, Rack, RackFile, SwitchProcess};
+use rackmem::{Attachments, GlobalAddr, NodeHandle, NodeId, Rack, RackFile, SwitchProcess};
 
 /// Set in the application: the rack file, and an address.
 const RACK: &str = "RACKMEM_TEST_RACK";
@@ -59,7 +59,11 @@ impl Daemons {
     }
 
     /// An application's thread on a node.
-    pub(crate) fn attach(&self, node: u16) -> AttachedHandle {
+    pub(crate) fn attach(&self, node: u16) -> NodeHandle {
+        self.attached(node).here()
+    }
+
+    pub(crate) fn attached(&self, node: u16) -> Rack {
         Rack::attach(&self.file, NodeId(node)).unwrap()
     }
 
@@ -122,10 +126,10 @@ impl Drop for Application {
 }
 
 /// If this is the application's process: its handle on node 0, and the address.
-pub(crate) fn as_application() -> Option<(AttachedHandle, GlobalAddr)> {
+pub(crate) fn as_application() -> Option<(NodeHandle, GlobalAddr)> {
     let file = RackFile::read(Path::new(&env::var_os(RACK)?)).unwrap();
     let addr = GlobalAddr::from_bits(env::var(ADDR).unwrap().parse().unwrap());
-    Some((Rack::attach(&file, NodeId(0)).unwrap(), addr))
+    Some((Rack::attach(&file, NodeId(0)).unwrap().here(), addr))
 }
 
 /// Says that the application is where it shall be killed, and waits for that.

@@ -4,9 +4,10 @@ mod errors;
 mod eviction;
 mod exclusion;
 mod poison;
-mod waiting;
 
 use rackmem::{Config, Directory, NodeId, Rack};
+
+use crate::locks_everywhere::{Nodes, everywhere};
 
 /// A rack of so many nodes, small enough for many.
 pub(crate) fn rack(nodes: usize) -> Rack {
@@ -32,6 +33,15 @@ pub(crate) fn rack_with(config: Config) -> Rack {
 pub(crate) fn racks(nodes: usize) -> [Rack; 2] {
     [Directory::Auto, Directory::Home].map(|directory| rack_with(Config { nodes, directory, ..config() }))
 }
+
+fn both(body: fn(Nodes<'_>)) {
+    for rack in racks(3) {
+        body(&|id| rack.node(node(id)));
+        rack.check_invariants();
+    }
+}
+
+everywhere!(both);
 
 pub(crate) const fn node(number: u16) -> NodeId {
     NodeId(number)

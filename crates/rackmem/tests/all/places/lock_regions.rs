@@ -1,7 +1,7 @@
 //! Regions of every size, between places.
 
 use rackmem::rack_file::TransportKind;
-use rackmem::{Discipline, Error, Locked, NodeHandle, NodeId};
+use rackmem::{Discipline, Error, NodeHandle, NodeId};
 
 use crate::places::rig::{NODES, Places};
 
@@ -61,40 +61,4 @@ fn a_region_longer_than_the_file_allows_is_refused_before_anything_is_sent() {
         assert_eq!(refused, Some(Error::RegionTooLong { len: (8 << 10) + 1, most: 8 << 10 }));
         goes_round(&mut rack.handles(), 1, 8 << 10);
     }
-}
-
-/// Threads of all nodes add to all counters of one value, and see it whole.
-fn counts(transport: TransportKind) {
-    const THREADS: u64 = 2;
-    const TIMES: u64 = 150;
-    let rack = Places::start("counts", transport, "");
-    let counter = Locked::new(&mut rack.nodes[0].here(), NodeId(1), [0_u64; 100]).unwrap();
-    std::thread::scope(|scope| {
-        for node in &rack.nodes {
-            for _ in 0..THREADS {
-                let addr = counter.addr();
-                scope.spawn(move || {
-                    let mut here = node.here();
-                    let counter = Locked::<[u64; 100]>::at(&here, addr).unwrap();
-                    for _ in 0..TIMES {
-                        counter.write(&mut here).unwrap().iter_mut().for_each(|word| *word += 1);
-                        let seen = counter.read(&mut here).unwrap();
-                        assert!(seen.iter().all(|word| *word == seen[0]), "{:?}", *seen);
-                    }
-                });
-            }
-        }
-    });
-    let all = NODES as u64 * THREADS * TIMES;
-    assert_eq!(*counter.read(&mut rack.nodes[0].here()).unwrap(), [all; 100]);
-}
-
-#[test]
-fn a_counter_misses_no_increment_in_shared_memory() {
-    counts(TransportKind::SharedMemory);
-}
-
-#[test]
-fn a_counter_misses_no_increment_over_udp() {
-    counts(TransportKind::Udp);
 }

@@ -1,9 +1,11 @@
 //! Racks whose places talk over the real transports: shared memory, and UDP.
 #![cfg(target_os = "linux")]
 
+mod attached;
 mod chains;
 mod killed;
 mod lock_regions;
+mod locks;
 mod names;
 mod one_sided;
 mod rig;

@@ -7,13 +7,15 @@ use std::thread::JoinHandle;
 
 use rackmem::rack_file::{Location, TransportKind, example};
 use rackmem::transport::udp;
-use rackmem::{NodeHandle, NodeId, Rack, RackFile, SwitchProcess};
+use rackmem::{Attachments, NodeHandle, NodeId, Rack, RackFile, SwitchProcess};
 
 pub(crate) const NODES: usize = 3;
 
 /// A rack of places with transports of their own.
 pub(crate) struct Places {
     pub(crate) nodes: Vec<Rack>,
+    /// What serves applications, if something does.
+    services: Vec<Attachments>,
     stop: Arc<AtomicBool>,
     switch: Option<JoinHandle<()>>,
     folder: PathBuf,
@@ -50,12 +52,22 @@ impl Places {
                 (0..here).map(|node| scope.spawn(move || Rack::join(file, NodeId(node)).unwrap())).collect();
             joins.into_iter().map(|join| join.join().unwrap()).collect()
         });
-        Self { nodes, stop, switch, folder }
+        Self { nodes, services: Vec::new(), stop, switch, folder }
     }
 
     /// Where its rack file is.
     pub(crate) fn file(&self) -> PathBuf {
         self.folder.join("rack.toml")
+    }
+
+    /// Serves applications on all nodes here, and attaches to each.
+    pub(crate) fn attached(&mut self) -> Vec<Rack> {
+        let file = RackFile::read(self.file()).unwrap();
+        std::fs::create_dir_all(&file.runtime).unwrap();
+        for (node, rack) in file.nodes().zip(&self.nodes) {
+            self.services.push(rack.serve_applications(&file, node).unwrap());
+        }
+        file.nodes().map(|node| Rack::attach(&file, node).unwrap()).collect()
     }
 
     pub(crate) fn handles(&self) -> Vec<NodeHandle> {
@@ -65,6 +77,7 @@ impl Places {
 
 impl Drop for Places {
     fn drop(&mut self) {
+        self.services.clear();
         self.nodes.clear();
         self.stop.store(true, Ordering::SeqCst);
         if let Some(switch) = self.switch.take() {

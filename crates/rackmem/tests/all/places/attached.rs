@@ -1,0 +1,61 @@
+//! Applications beside the places: what holds of handles of processes that have joined holds of theirs, alone and together with
+//! those, where homes are within reach of their daemons and where they are not.
+
+use rackmem::Rack;
+use rackmem::rack_file::TransportKind;
+
+use crate::chains_everywhere::Nodes;
+use crate::places::rig::Places;
+
+/// All nodes by applications, or only the first.
+fn racks(body: &dyn Fn(&[Rack])) {
+    for transport in [TransportKind::SharedMemory, TransportKind::Udp] {
+        let mut places = Places::start("attached", transport, "");
+        let attached = places.attached();
+        body(&attached);
+        let [joined, third] = [1, 2].map(|node| places.nodes[node].clone());
+        body(&[attached[0].clone(), joined, third]);
+    }
+}
+
+fn regions(body: fn(&[Rack])) {
+    racks(&|nodes| body(nodes));
+}
+
+fn handles(body: fn(Nodes<'_>)) {
+    racks(&|nodes| body(&|node| nodes[usize::from(node)].here()));
+}
+
+mod one_sided {
+    use super::*;
+
+    crate::regions_everywhere::everywhere!(regions);
+}
+
+mod locks {
+    use super::*;
+
+    crate::locks_everywhere::everywhere!(handles);
+}
+
+mod chains {
+    use super::*;
+
+    /// Chains take their time: each kind of rack once.
+    fn some(body: fn(Nodes<'_>)) {
+        let mut places = Places::start("attached", TransportKind::SharedMemory, "");
+        let attached = places.attached();
+        body(&|node| attached[usize::from(node)].here());
+        let mut places = Places::start("attached", TransportKind::Udp, "");
+        let attached = places.attached();
+        body(&|node| [&attached[0], &places.nodes[1], &attached[2]][usize::from(node)].here());
+    }
+
+    crate::chains_everywhere::everywhere!(some);
+}
+
+mod names {
+    use super::*;
+
+    crate::names_everywhere::everywhere!(handles);
+}
