@@ -73,11 +73,7 @@ impl Coordinator {
 
     /// The epoch ends: whoever is dead is buried, whoever waits is let in.
     pub(super) fn change(&mut self, now: Nanos, out: &mut Vec<Effect>) {
-        // Epochs run ahead of the seconds that pass: what is counted from an epoch's number on, and slower than some billions a second,
-        // is never ahead of what is counted from a later one.
-        let seconds = u32::try_from(now.0 / 1_000_000_000).unwrap_or(u32::MAX);
-        let passed = SwitchEpoch(self.config.origin.0.saturating_add(seconds));
-        let latest = self.highest.max(self.roster.epoch).max(passed);
+        let latest = self.highest.max(self.roster.epoch);
         let epoch = SwitchEpoch(latest.0.saturating_add(1));
         let admitted: Vec<NodeId> = self.callers().map(|(node, _)| node).collect();
         let mut changes = Vec::new();

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Only whoever is inside the lock looks at them. What must always hold: a fencing number grows with every write grant. It does also
-//! where the data are lost and made anew: somebody has died then, so the epoch is a later one, and epochs run ahead of the seconds
-//! that pass while grants carry over once in four billions.
+//! where the data are lost and made anew: somebody has died then, so the epoch is a later one. (Not if there were more than four
+//! billion grants since the last time, and fewer deaths than that has carried over.)
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rackmem::attach::socket_of;
-use rackmem::{AttachError, Discipline, Error, LockMode, NodeId, Rack};
+use rackmem::{AttachError, Discipline, Error, LockMode, Locked, NodeId, Rack, Retry};
 
 use crate::attached::rig::{Daemons, as_application, ready, until};
 
@@ -42,6 +42,76 @@ fn what_an_application_was_changing_when_it_was_killed_stays_as_it_was() {
     assert_eq!(there.read_word(addr), Ok(12));
     assert_eq!(rack.attach(0).update(addr, 8, |window| window.set_word(0, 14)), Ok(()));
     assert_eq!(there.read_word(addr), Ok(14));
+}
+
+#[test]
+fn what_an_application_wrote_under_a_lock_that_it_had_not_left_when_it_was_killed_never_was() {
+    if let Some((mut app, addr)) = as_application() {
+        let value = Locked::<[u64; 3]>::at(&app, addr).unwrap();
+        let mut guard = value.write(&mut app).unwrap();
+        guard[1] = 13;
+        ready();
+    }
+    let rack = Daemons::start();
+    let mut there = rack.nodes[1].here();
+    let value = Locked::new(&mut there, NodeId(1), [12_u64; 3]).unwrap();
+    let mut app = rack.application(
+        "deaths::what_an_application_wrote_under_a_lock_that_it_had_not_left_when_it_was_killed_never_was",
+        value.addr(),
+    );
+    assert!(value.try_read(&mut there).unwrap().is_none(), "the application has it");
+    app.kill();
+    assert_eq!(*value.read(&mut there).unwrap(), [12; 3], "unchanged, and not poisoned");
+    *value.write(&mut there).unwrap() = [14; 3];
+    let mut other = rack.attach(0);
+    assert_eq!(*Locked::<[u64; 3]>::at(&other, value.addr()).unwrap().read(&mut other).unwrap(), [14; 3]);
+}
+
+#[test]
+fn an_application_that_is_killed_while_it_stands_in_line_for_a_lock_stands_there_no_longer() {
+    if let Some((mut app, addr)) = as_application() {
+        std::thread::scope(|scope| {
+            let value = Locked::<u64>::at(&app, addr).unwrap();
+            scope.spawn(move || drop(value.write(&mut app).unwrap()));
+            ready();
+        });
+    }
+    let rack = Daemons::start();
+    let mut there = rack.nodes[1].here();
+    let value = Locked::new(&mut there, NodeId(1), 0_u64).unwrap();
+    let guard = value.write(&mut there).unwrap();
+    let mut app = rack.application(
+        "deaths::an_application_that_is_killed_while_it_stands_in_line_for_a_lock_stands_there_no_longer",
+        value.addr(),
+    );
+    app.kill();
+    until("its connection is gone, though the lock is held", || rack.service(0).counts().attached == 0);
+    drop(guard);
+}
+
+#[test]
+fn an_object_that_an_application_was_changing_when_it_was_killed_stays_whole() {
+    if let Some((mut app, addr)) = as_application() {
+        let objects = app.objects_at::<[u64; 40]>(addr).unwrap();
+        let _ = objects.update(&mut app, 1, |words| {
+            words[0] = 13;
+            ready()
+        });
+    }
+    let rack = Daemons::start();
+    let mut there = rack.nodes[1].here();
+    let objects = there.objects::<[u64; 40]>(2, NodeId(1)).unwrap();
+    objects.write(&mut there, 1, &[12; 40]).unwrap();
+    let mut app = rack.application(
+        "deaths::an_object_that_an_application_was_changing_when_it_was_killed_stays_whole",
+        objects.addr(),
+    );
+    assert_eq!(objects.update(&mut there, 1, |words| words[1] = 14), Ok(4), "nobody is kept out meanwhile");
+    app.kill();
+    assert_eq!(
+        objects.read(&mut there, 1, Retry::Never).map(|words| words[..3].to_vec()),
+        Ok(vec![12, 14, 12])
+    );
 }
 
 #[test]

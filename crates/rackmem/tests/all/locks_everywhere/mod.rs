@@ -201,7 +201,7 @@ pub(crate) fn what_is_no_lock_is_refused_with_what_is_wrong(nodes: Nodes<'_>) {
     let addr = value.addr();
     for handle in [&mut here, &mut there] {
         let other = same::<[u64; 5]>(handle, addr);
-        assert_eq!(other.read(handle).unwrap_err().failure(), Some(Error::WrongLength { addr, len: 48 }));
+        assert_eq!(other.read(handle).unwrap_err().failure(), Some(Error::WrongLength { addr, len: 56 }));
     }
     assert_eq!(here.read_word(addr), Err(Error::WrongDiscipline { addr, needs: Discipline::Coherent }));
 }

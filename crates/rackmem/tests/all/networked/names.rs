@@ -87,7 +87,7 @@ fn what_a_dead_node_kept_is_lost_until_it_is_made_anew_by_one() {
     }
     let gone = Error::NodeDown { addr: old_words.addr() };
     assert_eq!(old_words.load(&mut here, 0), Err(gone));
-    assert_eq!((new_value.get(&mut back), new_words.load(&mut back, 0)), (Ok(2), Ok(0)));
+    assert_eq!((new_value.get(&mut back), new_words.load(&mut here, 0)), (Ok(2), Ok(0)));
     here.remove_name(&value).unwrap();
     let name = value.clone();
     assert_eq!(
