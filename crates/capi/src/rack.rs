@@ -1,128 +1,276 @@
 //! Racks, and the threads that use them.
 #![allow(unsafe_code)]
 
+use std::collections::BTreeSet;
 use std::ffi::c_char;
+use std::time::Duration;
 
 use rackmem::{Config, NodeHandle, NodeId, Rack, RackFile};
 
-use crate::pointer::{give, result, shared, take_back, text};
-use crate::rwlock::Held;
+use crate::blocks::BlockLocked;
+use crate::chains::Store;
+use crate::handles::{Align64, Align1024, Slot, close_shared, close_thread, kind, look};
+use crate::objects::ObjectsHere;
+use crate::pointer::{To, text};
+use crate::rwlock::Lock;
 use crate::status::{Failure, RackmemStatus, guarded};
+use crate::words::{Posted, WordsHere};
 
-/// A rack in this process, or this process's node of a rack of processes. Threads may share it.
+/// A rack in this process, this process's node of a rack of processes, or the use of a daemon's node. All OS threads may use it
+/// at the same time.
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct RackmemRack {
+    /// 0: null.
+    pub id: u64,
+}
+
+/// One thread's access to a rack. One OS thread at a time may use it, and whatever was opened through it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct RackmemThread {
+    /// 0: null.
+    pub id: u64,
+}
+
+/// What a rack is.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct RackmemInfo {
+    /// How many nodes it has.
+    pub nodes: u16,
+    /// The node that this process is, or whose daemon it uses; 0 in a rack inside this process.
+    pub own_node: u16,
+    /// All of its nodes are in this process.
+    pub is_embedded: bool,
+    /// The others take this process's node for dead, or the daemon has gone: every call fails from now on.
+    pub is_fenced: bool,
+    /// Bytes of a block: what lies inside one is read and written as a whole.
+    pub block_size: u64,
+    /// Bytes of memory of each node.
+    pub memory: u64,
+}
+
+/// What the nodes of a rack in this process have counted, together.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct RackmemCounters {
+    /// Accesses that needed no message, as far as threads have said: they do when they miss and when they are closed.
+    pub hits: u64,
+    /// Accesses that needed messages.
+    pub misses: u64,
+    /// Copies that were given up because another node wrote.
+    pub invalidations: u64,
+    /// Packets that were sent again.
+    pub retransmissions: u64,
+    /// Blocks of this memory whose only current copy died with another node.
+    pub lost_blocks: u64,
+    /// Deaths, returns and restarts that were heard of.
+    pub epochs: u64,
+    /// Allocations that were made here and are not freed.
+    pub allocations: u64,
+    /// Bytes of memory here in blocks that hold allocations.
+    pub memory_used: u64,
+    /// Messages to other processes; 0 in a rack inside this process.
+    pub messages_sent: u64,
+    /// Messages from them.
+    pub messages_received: u64,
+}
+
+/// An open rack.
+pub(crate) struct OpenRack {
     rack: Rack,
-    nodes: u16,
-    /// The node that this process is, in a rack of processes.
+    /// The node that this process is, or whose daemon it uses.
     own: Option<u16>,
 }
 
-/// One thread's access to a rack. Only one thread may use it at a time.
-pub struct RackmemThread {
-    /// Before the handle, in this order: whatever is held is released first.
-    pub(crate) held: Vec<Held>,
+/// An open thread.
+pub(crate) struct Thread {
     pub(crate) handle: NodeHandle,
+    /// Addresses of the locks that were opened, and their slots: a lock may be open twice, and is taken once.
+    pub(crate) locks: BTreeSet<(u64, usize)>,
 }
+
+kind!(OpenRack, 1, Align64, 1 << 8);
+kind!(Thread, 2, Align1024, 1 << 12);
+
+const NO_RACK: RackmemRack = RackmemRack { id: 0 };
 
 fn cannot_open(error: impl std::fmt::Display) -> Failure {
     Failure::new(RackmemStatus::CannotOpen, error)
 }
 
-/// Opens a rack of `nodes` nodes (1 to 64) inside this process, with `memory` bytes on each.
+fn opened(to: To<RackmemRack>, rack: Rack, own: Option<u16>) -> Result<RackmemStatus, Failure> {
+    to.set(RackmemRack { id: Slot::open(OpenRack { rack, own }, None)? });
+    Ok(RackmemStatus::Ok)
+}
+
+/// Opens a rack of `nodes` nodes (1 to 64) inside this process, with `memory` bytes on each. Any OS thread.
 ///
 /// # Safety
-/// `rack` may be written. The rack has to be closed with `rackmem_close`.
+/// `rack` may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rackmem_open_embedded(
     nodes: u16,
     memory: u64,
-    rack: *mut *mut RackmemRack,
+    rack: *mut RackmemRack,
 ) -> RackmemStatus {
     guarded(|| {
         // SAFETY: the caller promises it.
-        let to = unsafe { result(rack, "rack") }?;
+        let to = unsafe { To::cleared(rack, "rack", NO_RACK) }?;
         let config = Config { nodes: usize::from(nodes), memory, ..Config::default() };
-        let rack = Rack::embedded(config).map_err(cannot_open)?;
-        *to = give(RackmemRack { rack, nodes, own: None });
-        Ok(RackmemStatus::Ok)
+        opened(to, Rack::embedded(config).map_err(cannot_open)?, None)
     })
 }
 
 /// Joins the rack of processes that the file `rack_toml` describes, as its node `node`. Returns when the rack has begun with
-/// this node in it. (`rackmem switch` has to run, and somebody has to be each of the other nodes.)
+/// this node in it; see `rackmem up` and docs/running.md for the switch and the other nodes. Any OS thread.
 ///
 /// # Safety
-/// `rack_toml` ends with a zero; `rack` may be written. The rack has to be closed with `rackmem_close`.
+/// `rack_toml` ends with a zero; `rack` may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rackmem_join(
     rack_toml: *const c_char,
     node: u16,
-    rack: *mut *mut RackmemRack,
+    rack: *mut RackmemRack,
 ) -> RackmemStatus {
     guarded(|| {
         // SAFETY: the caller promises both.
-        let (to, path) = unsafe { (result(rack, "rack")?, text(rack_toml, "rack_toml")?) };
+        let (to, path) = unsafe { (To::cleared(rack, "rack", NO_RACK)?, text(rack_toml, "rack_toml")?) };
         let file = RackFile::read(path).map_err(cannot_open)?;
-        let rack = Rack::join(&file, NodeId(node)).map_err(cannot_open)?;
-        let nodes = u16::try_from(file.config.nodes).expect("at most 64 nodes");
-        *to = give(RackmemRack { rack, nodes, own: Some(node) });
+        opened(to, Rack::join(&file, NodeId(node)).map_err(cannot_open)?, Some(node))
+    })
+}
+
+/// Attaches to the daemon (`rackmem node`) on this machine that is node `node` of the rack that the file describes. The process has
+/// no node of its own; what it does takes a round trip to the daemon. Any OS thread.
+///
+/// # Safety
+/// `rack_toml` ends with a zero; `rack` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rackmem_attach(
+    rack_toml: *const c_char,
+    node: u16,
+    rack: *mut RackmemRack,
+) -> RackmemStatus {
+    guarded(|| {
+        // SAFETY: the caller promises both.
+        let (to, path) = unsafe { (To::cleared(rack, "rack", NO_RACK)?, text(rack_toml, "rack_toml")?) };
+        let file = RackFile::read(path).map_err(cannot_open)?;
+        opened(to, Rack::attach(&file, NodeId(node)).map_err(cannot_open)?, Some(node))
+    })
+}
+
+/// Closes a rack. Threads that are still open keep what they need of it. Closing null does nothing. Any OS thread, while no other
+/// one uses this handle.
+#[unsafe(no_mangle)]
+pub extern "C" fn rackmem_close(rack: RackmemRack) -> RackmemStatus {
+    close_shared::<OpenRack>(rack.id)
+}
+
+/// This process's node leaves a rack of processes in order: what only it has cached goes home, then the others go on without it, and
+/// without its memory. Every call fails from then on. `RACKMEM_BUSY`: that has not all arrived within so many nanoseconds. Nothing to
+/// do in an embedded rack and in an attached process. Any OS thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn rackmem_leave(rack: RackmemRack, nanoseconds: u64) -> RackmemStatus {
+    look::<OpenRack>(rack.id, |open| {
+        if open.rack.leave(Duration::from_nanos(nanoseconds)) {
+            return Ok(RackmemStatus::Ok);
+        }
+        let text = "not all that this node had changed has arrived at the others in that time";
+        Err(Failure::new(RackmemStatus::Busy, text))
+    })
+}
+
+/// What a rack is. Any OS thread.
+///
+/// # Safety
+/// `info` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rackmem_info(rack: RackmemRack, info: *mut RackmemInfo) -> RackmemStatus {
+    look::<OpenRack>(rack.id, |open| {
+        // SAFETY: the caller promises it.
+        let to = unsafe { To::at(info, "info") }?;
+        let config = open.rack.config();
+        to.set(RackmemInfo {
+            nodes: u16::try_from(config.nodes).expect("at most 64 nodes"),
+            own_node: open.own.unwrap_or(0),
+            is_embedded: open.own.is_none(),
+            is_fenced: open.rack.is_fenced(),
+            block_size: config.block_size.len() as u64,
+            memory: config.memory,
+        });
         Ok(RackmemStatus::Ok)
     })
 }
 
-/// Closes a rack. Threads and locks that are still open keep what they need of it. Null is nothing.
+/// What the nodes in this process have counted; all zeroes of an attached process, which has none. Any OS thread.
 ///
 /// # Safety
-/// `rack` is null, or comes from `rackmem_open_embedded` or `rackmem_join` and is not used any more.
+/// `counters` may be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rackmem_close(rack: *mut RackmemRack) {
-    guarded(|| {
-        if !rack.is_null() {
-            // SAFETY: the caller promises it.
-            drop(unsafe { take_back(rack, "rack") }?);
-        }
+pub unsafe extern "C" fn rackmem_counters(
+    rack: RackmemRack,
+    counters: *mut RackmemCounters,
+) -> RackmemStatus {
+    look::<OpenRack>(rack.id, |open| {
+        // SAFETY: the caller promises it.
+        let to = unsafe { To::at(counters, "counters") }?;
+        let counted = open.rack.counters();
+        let protocol = counted.protocol();
+        let messages = open.rack.transport_counts().unwrap_or_default();
+        to.set(RackmemCounters {
+            hits: counted.hits(),
+            misses: counted.misses(),
+            invalidations: protocol.invalidations,
+            retransmissions: protocol.retransmissions,
+            lost_blocks: protocol.lost,
+            epochs: protocol.new_epochs,
+            allocations: counted.nodes.iter().map(|node| node.allocations).sum(),
+            memory_used: counted.nodes.iter().map(|node| node.memory_live).sum(),
+            messages_sent: messages.sent,
+            messages_received: messages.received,
+        });
         Ok(RackmemStatus::Ok)
-    });
+    })
 }
 
-/// Opens a thread on a node: in a rack inside this process any of them, else the one that the process is.
+/// Opens a thread on a node: in a rack inside this process any of them, else the one that the process is or is attached to. Any OS
+/// thread; each opens its own.
 ///
 /// # Safety
-/// `rack` is open; `thread` may be written. The thread has to be closed with `rackmem_thread_close`.
+/// `thread` may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rackmem_thread_open(
-    rack: *const RackmemRack,
+    rack: RackmemRack,
     node: u16,
-    thread: *mut *mut RackmemThread,
+    thread: *mut RackmemThread,
 ) -> RackmemStatus {
-    guarded(|| {
-        // SAFETY: the caller promises both.
-        let (to, rack) = unsafe { (result(thread, "thread")?, shared(rack, "rack")?) };
-        if node >= rack.nodes || rack.own.is_some_and(|own| own != node) {
-            return Err(Failure::new(
-                RackmemStatus::InvalidArgument,
-                format_args!("node {node} is not in this process"),
-            ));
+    look::<OpenRack>(rack.id, |open| {
+        // SAFETY: the caller promises it.
+        let to = unsafe { To::cleared(thread, "thread", RackmemThread { id: 0 }) }?;
+        let nodes = open.rack.config().nodes;
+        if usize::from(node) >= nodes || open.own.is_some_and(|own| own != node) {
+            let here = open.own.map_or_else(|| format!("nodes 0 to {}", nodes - 1), |own| format!("node {own}"));
+            let text = format_args!("node {node} is not in this process: it has {here}");
+            return Err(Failure::new(RackmemStatus::InvalidArgument, text));
         }
-        let handle = if rack.own.is_some() { rack.rack.here() } else { rack.rack.node(NodeId(node)) };
-        *to = give(RackmemThread { held: Vec::new(), handle });
+        let thread = Thread { handle: open.rack.node(NodeId(node)), locks: BTreeSet::new() };
+        to.set(RackmemThread { id: Slot::open(thread, None)? });
         Ok(RackmemStatus::Ok)
     })
 }
 
-/// Closes a thread. What it still holds is released; what it holds for writing is poisoned, as nobody knows whether it was
-/// done. Null is nothing.
-///
-/// # Safety
-/// `thread` is null, or comes from `rackmem_thread_open` and is not used any more, nor is any data pointer that it got.
+/// Closes a thread, and all that was opened through it. What it holds is released; what it holds for writing is poisoned, as nobody
+/// knows whether it was done. Pointers to the data of its locks are void. Closing null does nothing. The OS thread that uses it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rackmem_thread_close(thread: *mut RackmemThread) {
-    guarded(|| {
-        if !thread.is_null() {
-            // SAFETY: the caller promises it.
-            let mut thread = unsafe { take_back(thread, "thread") }?;
-            thread.held.iter_mut().for_each(Held::poison);
-        }
-        Ok(RackmemStatus::Ok)
-    });
+pub extern "C" fn rackmem_thread_close(thread: RackmemThread) -> RackmemStatus {
+    close_thread(thread.id, |slot| {
+        Slot::<Lock>::close_all_of(slot, Lock::abandon);
+        Slot::<BlockLocked>::close_all_of(slot, |_| ());
+        Slot::<Posted>::close_all_of(slot, |_| ());
+        Slot::<WordsHere>::close_all_of(slot, |_| ());
+        Slot::<ObjectsHere>::close_all_of(slot, |_| ());
+        Slot::<Store>::close_all_of(slot, |_| ());
+    })
 }

@@ -2,32 +2,36 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
-use std::sync::Arc;
 use std::time::Duration;
 
-use rackmem::{BytesReadGuard, BytesWriteGuard, Discipline, GlobalAddr, LockedBytes, NodeId};
+use rackmem::{BytesReadGuard, BytesWriteGuard, Discipline, GlobalAddr, LockedBytes, NodeHandle, NodeId};
 
-use crate::pointer::{give, result, shared, take_back, unique};
-use crate::rack::RackmemThread;
-use crate::status::{Failure, RackmemStatus, guarded};
+use crate::handles::{Align256, Slot, Turn, ask, close, end, kind, with, with_thread};
+use crate::pointer::To;
+use crate::rack::{RackmemThread, Thread};
+use crate::status::{Failure, RackmemStatus};
 
 /// Bytes before the data, as a `Locked` of Rust has them: the word that says whether they are poisoned, and their fencing number.
 const HEADER: usize = 16;
-/// Bytes of the word that says whether they are poisoned.
-const STATE: usize = 8;
+/// Bytes of a word of it.
+const WORD: usize = 8;
 const POISONED: u64 = 1;
 
-/// A reader-writer lock and the bytes that it guards, which come with it. Threads may share it.
+/// A reader-writer lock and the bytes that it guards, which come with it. It belongs to the `rackmem_thread` that it was opened
+/// through; other threads open the same lock by its address.
+#[repr(C)]
+#[derive(Clone, Copy)]
 pub struct RackmemRwlock {
-    bytes: Arc<LockedBytes>,
-    len: usize,
+    /// 0: null.
+    pub id: u64,
 }
 
-/// A lock that a thread is inside of.
-pub(crate) struct Held {
-    /// Dropped first: it borrows what `bytes` keeps alive.
-    guard: Guard,
-    bytes: Arc<LockedBytes>,
+/// An open lock.
+pub(crate) struct Lock {
+    /// Dropped first: it borrows `bytes`.
+    held: Option<Guard>,
+    bytes: LockedBytes,
+    len: usize,
 }
 
 enum Guard {
@@ -35,42 +39,9 @@ enum Guard {
     Write(BytesWriteGuard<'static>),
 }
 
-impl Held {
-    fn data(&mut self) -> *mut u8 {
-        match &mut self.guard {
-            // Only to be read, which the header says.
-            Guard::Read(guard) => guard[HEADER..].as_ptr().cast_mut(),
-            Guard::Write(guard) => guard[HEADER..].as_mut_ptr(),
-        }
-    }
+kind!(Lock, 4, Align256, 1 << 18);
 
-    fn is_poisoned(&self) -> bool {
-        let bytes: &[u8] = match &self.guard {
-            Guard::Read(guard) => guard,
-            Guard::Write(guard) => guard,
-        };
-        bytes[..STATE] == POISONED.to_ne_bytes()
-    }
-
-    fn set_state(&mut self, state: u64) -> bool {
-        let Guard::Write(guard) = &mut self.guard else { return false };
-        guard[..STATE].copy_from_slice(&state.to_ne_bytes());
-        true
-    }
-
-    /// A writer has come in: the fencing number grows.
-    fn granted(&mut self) {
-        if let Guard::Write(guard) = &mut self.guard {
-            let fence: [u8; STATE] = guard[STATE..HEADER].try_into().expect("a word");
-            guard[STATE..HEADER].copy_from_slice(&u64::from_ne_bytes(fence).wrapping_add(1).to_ne_bytes());
-        }
-    }
-
-    /// Marks what is held for writing.
-    pub(crate) fn poison(&mut self) {
-        self.set_state(POISONED);
-    }
-}
+const NO_LOCK: RackmemRwlock = RackmemRwlock { id: 0 };
 
 /// How long to wait.
 #[derive(Clone, Copy)]
@@ -80,73 +51,123 @@ enum Wait {
     AtMost(Duration),
 }
 
-fn held(thread: &RackmemThread, lock: &RackmemRwlock) -> Option<usize> {
-    thread.held.iter().rposition(|held| held.bytes.addr() == lock.bytes.addr())
+/// Which word of the header this is.
+#[inline(always)]
+fn word_of(bytes: &[u8], which: usize) -> u64 {
+    u64::from_ne_bytes(bytes[which * WORD..][..WORD].try_into().expect("a word"))
 }
 
-fn not_held() -> Failure {
-    Failure::new(RackmemStatus::NotHeld, "this thread does not hold the lock")
+#[inline(always)]
+fn set_word(bytes: &mut [u8], which: usize, value: u64) {
+    bytes[which * WORD..][..WORD].copy_from_slice(&value.to_ne_bytes());
+}
+
+impl Lock {
+    /// A guard of this lock as it is kept beside it.
+    ///
+    /// # Safety
+    /// This is where it stays, and the guard goes before the lock does.
+    #[inline(always)]
+    unsafe fn writing(guard: BytesWriteGuard<'_>) -> BytesWriteGuard<'static> {
+        // SAFETY: the caller promises it; only the lifetime changes.
+        unsafe { std::mem::transmute::<BytesWriteGuard<'_>, BytesWriteGuard<'static>>(guard) }
+    }
+
+    /// The same of a reader.
+    ///
+    /// # Safety
+    /// As for [`Lock::writing`].
+    #[inline(always)]
+    unsafe fn reading(guard: BytesReadGuard<'_>) -> BytesReadGuard<'static> {
+        // SAFETY: the caller promises it; only the lifetime changes.
+        unsafe { std::mem::transmute::<BytesReadGuard<'_>, BytesReadGuard<'static>>(guard) }
+    }
+
+    /// What to do when its handle goes: before the lock does, which the guard borrows. If it is held for writing, nobody knows whether
+    /// that was done.
+    pub(crate) fn abandon(&mut self) {
+        if let Some(Guard::Write(mut guard)) = self.held.take() {
+            let state = word_of(&guard, 0) | POISONED;
+            set_word(&mut guard, 0, state);
+        }
+    }
+
+    /// The thread is inside: where the data are, and whether they are poisoned. A writer's fencing number grows.
+    fn enter(&mut self, guard: Guard) -> (*mut u8, bool) {
+        match self.held.insert(guard) {
+            Guard::Read(guard) => {
+                // Only to be read, which the header says.
+                (guard[HEADER..].as_ptr().cast_mut(), word_of(guard, 0) & POISONED != 0)
+            }
+            Guard::Write(guard) => {
+                let fence = word_of(guard, 1).wrapping_add(1);
+                set_word(guard, 1, fence);
+                let is_poisoned = word_of(guard, 0) & POISONED != 0;
+                // Last: nothing else looks at the data through the guard while C has the pointer.
+                (guard[HEADER..].as_mut_ptr(), is_poisoned)
+            }
+        }
+    }
+
+    fn wait(&self, handle: &mut NodeHandle, write: bool, wait: Wait) -> Result<Option<Guard>, Failure> {
+        let bytes = &self.bytes;
+        Ok(if write {
+            let guard = match wait {
+                Wait::Forever => Some(bytes.write(handle)?),
+                Wait::Not => bytes.try_write(handle)?,
+                Wait::AtMost(most) => bytes.write_timeout(handle, most)?,
+            };
+            // SAFETY: a lock stays in its slot until it is closed, and its guard is dropped first.
+            guard.map(|guard| Guard::Write(unsafe { Self::writing(guard) }))
+        } else {
+            let guard = match wait {
+                Wait::Forever => Some(bytes.read(handle)?),
+                Wait::Not => bytes.try_read(handle)?,
+                Wait::AtMost(most) => bytes.read_timeout(handle, most)?,
+            };
+            // SAFETY: as above.
+            guard.map(|guard| Guard::Read(unsafe { Self::reading(guard) }))
+        })
+    }
+}
+
+/// True if the thread holds the lock through one of its handles.
+fn is_held(turn: &mut Turn, address: u64) -> bool {
+    let same = turn.thread().locks.range((address, 0)..=(address, usize::MAX));
+    // SAFETY: the thread's turn is ours, so nobody else uses what it has opened, and nothing here has it alone.
+    same.into_iter().any(|(_, slot)| unsafe { Lock::slot(*slot).value() }.held.is_some())
+}
+
+impl Lock {
+    fn slot(number: usize) -> &'static Slot<Self> {
+        &<Self as crate::handles::Kind>::slots()[number]
+    }
 }
 
 /// Takes a lock, and says where its data are.
 ///
 /// # Safety
-/// As the functions of the header that call it.
-unsafe fn take(
-    lock: *const RackmemRwlock,
-    thread: *mut RackmemThread,
-    data: *mut *mut u8,
-    write: bool,
-    wait: Wait,
-) -> RackmemStatus {
-    guarded(|| {
-        // SAFETY: the caller promises all three.
-        let (data, lock, thread) =
-            unsafe { (result(data, "data")?, shared(lock, "lock")?, unique(thread, "thread")?) };
+/// `data` is null, or may be written.
+unsafe fn take(lock: RackmemRwlock, data: *mut *mut u8, write: bool, wait: Wait) -> RackmemStatus {
+    with::<Lock>(lock.id, |turn, open| {
+        // SAFETY: the caller promises it.
+        let to = unsafe { To::cleared(data, "data", std::ptr::null_mut()) }?;
         // Also twice to read: a writer may come between, who waits for the first and whom the second waits for.
-        if held(thread, lock).is_some() {
+        if open.held.is_some() || is_held(turn, open.bytes.addr().bits()) {
             return Err(Failure::new(
                 RackmemStatus::Deadlock,
                 "this thread holds the lock already: unlock it first",
             ));
         }
-        let bytes = Arc::clone(&lock.bytes);
-        let handle = &mut thread.handle;
-        let guard = if write {
-            match wait {
-                Wait::Forever => bytes.write(handle).map(Some),
-                Wait::Not => bytes.try_write(handle),
-                Wait::AtMost(most) => bytes.write_timeout(handle, most),
-            }?
-            // SAFETY: the guard borrows the `LockedBytes` behind this `Arc`, which does not move and lives at least as long as
-            // the guard: `Held` keeps both, and drops the guard first.
-            .map(|guard| unsafe {
-                Guard::Write(std::mem::transmute::<BytesWriteGuard<'_>, BytesWriteGuard<'static>>(guard))
-            })
-        } else {
-            match wait {
-                Wait::Forever => bytes.read(handle).map(Some),
-                Wait::Not => bytes.try_read(handle),
-                Wait::AtMost(most) => bytes.read_timeout(handle, most),
-            }?
-            // SAFETY: as above.
-            .map(|guard| unsafe {
-                Guard::Read(std::mem::transmute::<BytesReadGuard<'_>, BytesReadGuard<'static>>(guard))
-            })
-        };
-        let Some(guard) = guard else {
+        let Some(guard) = open.wait(turn.handle(), write, wait)? else {
             return Err(Failure::new(
                 RackmemStatus::Busy,
                 "the lock is held, and was waited for long enough",
             ));
         };
-        let mut held = Held { guard, bytes };
-        let poisoned = held.is_poisoned();
-        held.granted();
-        // Last: nothing else looks at the data through the guard while C has the pointer.
-        *data = held.data();
-        thread.held.push(held);
-        if poisoned {
+        let (data, is_poisoned) = open.enter(guard);
+        to.set(data);
+        if is_poisoned {
             return Err(Failure::new(
                 RackmemStatus::Poisoned,
                 "whoever wrote last did not end properly: the lock is held, and its data may be half written",
@@ -162,236 +183,299 @@ fn region(len: usize) -> Result<usize, Failure> {
         .ok_or_else(|| Failure::new(RackmemStatus::InvalidArgument, "no lock guards so many bytes"))
 }
 
-/// Creates a lock over `len` bytes of zeroes (0 is possible) in the memory of node `home`.
+fn open(
+    turn: &mut Turn,
+    to: To<RackmemRwlock>,
+    bytes: LockedBytes,
+    len: usize,
+) -> Result<RackmemStatus, Failure> {
+    let address = bytes.addr().bits();
+    let id = Slot::open(Lock { held: None, bytes, len }, Some(turn.slot()))?;
+    turn.thread().locks.insert((address, Slot::<Lock>::number(id)));
+    to.set(RackmemRwlock { id });
+    Ok(RackmemStatus::Ok)
+}
+
+/// Creates a lock over `len` bytes of zeroes (0 is possible) in the memory of node `home`. The OS thread that uses `thread`.
 ///
 /// # Safety
-/// `thread` is open and used by no other thread; `lock` may be written.
+/// `lock` may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rackmem_rwlock_create(
-    thread: *mut RackmemThread,
+    thread: RackmemThread,
     home: u16,
     len: usize,
-    lock: *mut *mut RackmemRwlock,
+    lock: *mut RackmemRwlock,
 ) -> RackmemStatus {
-    guarded(|| {
-        // SAFETY: the caller promises both.
-        let (to, thread) = unsafe { (result(lock, "lock")?, unique(thread, "thread")?) };
-        let (handle, region) = (&mut thread.handle, region(len)?);
+    with_thread(thread.id, |turn| {
+        // SAFETY: the caller promises it.
+        let to = unsafe { To::cleared(lock, "lock", NO_LOCK) }?;
+        let (handle, region) = (turn.handle(), region(len)?);
         // Looked at before memory is taken.
         handle.rwlock(GlobalAddr::new(NodeId(home), 0), region)?;
         let addr = handle.alloc(region as u64, NodeId(home), Discipline::Locked)?;
         let bytes = handle.rwlock(addr, region)?;
         bytes.write(handle)?.fill(0);
-        *to = give(RackmemRwlock { bytes: Arc::new(bytes), len });
-        Ok(RackmemStatus::Ok)
+        open(turn, to, bytes, len)
     })
 }
 
 /// Opens the lock at this address, which `rackmem_rwlock_address` has named, in this or another process. The length has to be
-/// the one that it was created with; whether there is such a lock is found out when it is taken.
+/// the one that it was created with; whether there is such a lock is found out when it is taken. The OS thread that uses `thread`.
 ///
 /// # Safety
-/// `thread` is open and used by no other thread; `lock` may be written.
+/// `lock` may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rackmem_rwlock_open(
-    thread: *mut RackmemThread,
+    thread: RackmemThread,
     address: u64,
     len: usize,
-    lock: *mut *mut RackmemRwlock,
+    lock: *mut RackmemRwlock,
 ) -> RackmemStatus {
-    guarded(|| {
-        // SAFETY: the caller promises both.
-        let (to, thread) = unsafe { (result(lock, "lock")?, unique(thread, "thread")?) };
-        let bytes = thread.handle.rwlock(GlobalAddr::from_bits(address), region(len)?)?;
-        *to = give(RackmemRwlock { bytes: Arc::new(bytes), len });
-        Ok(RackmemStatus::Ok)
+    with_thread(thread.id, |turn| {
+        // SAFETY: the caller promises it.
+        let to = unsafe { To::cleared(lock, "lock", NO_LOCK) }?;
+        let bytes = turn.handle().rwlock(GlobalAddr::from_bits(address), region(len)?)?;
+        open(turn, to, bytes, len)
     })
 }
 
-/// Forgets a lock here. The lock itself stays, for others; threads that hold it go on holding it. Null is nothing.
-///
-/// # Safety
-/// `lock` is null, or comes from `rackmem_rwlock_create` or `_open` and is not used any more.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rackmem_rwlock_close(lock: *mut RackmemRwlock) {
-    guarded(|| {
-        if !lock.is_null() {
-            // SAFETY: the caller promises it.
-            drop(unsafe { take_back(lock, "lock") }?);
-        }
-        Ok(RackmemStatus::Ok)
-    });
+fn forget(turn: &mut Turn, id: u64, address: u64) {
+    turn.thread().locks.remove(&(address, Slot::<Lock>::number(id)));
 }
 
-/// Waits for the lock, and gives it and its memory back. Whoever waits for it, or asks later, gets
-/// `RACKMEM_NO_SUCH_LOCK`. It has to be closed all the same.
-///
-/// # Safety
-/// `lock` and `thread` are open, and `thread` is used by no other thread.
+/// Forgets a lock here. The lock itself stays, for others. If it is held it is released; if it is held for writing, its data are
+/// poisoned. Closing null does nothing. The OS thread that uses its thread.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rackmem_rwlock_free(
-    lock: *const RackmemRwlock,
-    thread: *mut RackmemThread,
-) -> RackmemStatus {
-    guarded(|| {
-        // SAFETY: the caller promises both.
-        let (lock, thread) = unsafe { (shared(lock, "lock")?, unique(thread, "thread")?) };
-        if held(thread, lock).is_some() {
+pub extern "C" fn rackmem_rwlock_close(lock: RackmemRwlock) -> RackmemStatus {
+    let id = lock.id;
+    close::<Lock>(id, |turn, lock| {
+        lock.abandon();
+        forget(turn, id, lock.bytes.addr().bits());
+        Ok(())
+    })
+}
+
+/// Waits for the lock, gives it and its memory back, and closes the handle. Whoever waits for it, or asks later, gets
+/// `RACKMEM_UNALLOCATED`. A lost one can be freed, too. If it fails, the handle stays open. The OS thread that uses its thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn rackmem_rwlock_free(lock: RackmemRwlock) -> RackmemStatus {
+    let id = lock.id;
+    end::<Lock>(id, |turn, lock| {
+        let address = lock.bytes.addr().bits();
+        if lock.held.is_some() || is_held(turn, address) {
             return Err(Failure::new(
                 RackmemStatus::Deadlock,
                 "this thread holds the lock: unlock it before it is freed",
             ));
         }
-        LockedBytes::clone(&lock.bytes).free(&mut thread.handle)?;
-        Ok(RackmemStatus::Ok)
+        lock.bytes.clone().free(turn.handle())?;
+        forget(turn, id, address);
+        Ok(())
     })
 }
 
-/// The address of a lock, for other processes; 0 for null.
-///
-/// # Safety
-/// `lock` is null or open.
+/// The address of a lock, for other threads and processes; 0 if there is no such handle. The OS thread that uses its thread.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rackmem_rwlock_address(lock: *const RackmemRwlock) -> u64 {
-    // SAFETY: the caller promises it.
-    unsafe { lock.as_ref() }.map_or(0, |lock| lock.bytes.addr().bits())
+pub extern "C" fn rackmem_rwlock_address(lock: RackmemRwlock) -> u64 {
+    ask::<Lock, _>(lock.id, |lock| lock.bytes.addr().bits())
 }
 
-/// How many bytes a lock guards; 0 for null.
-///
-/// # Safety
-/// `lock` is null or open.
+/// How many bytes a lock guards; 0 if there is no such handle. The OS thread that uses its thread.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rackmem_rwlock_len(lock: *const RackmemRwlock) -> usize {
-    // SAFETY: the caller promises it.
-    unsafe { lock.as_ref() }.map_or(0, |lock| lock.len)
+pub extern "C" fn rackmem_rwlock_len(lock: RackmemRwlock) -> usize {
+    ask::<Lock, _>(lock.id, |lock| lock.len)
 }
 
 /// Waits for the lock, to read its data together with others. `*data` is where they are, aligned to 8 bytes, until it is unlocked. With
-/// `RACKMEM_OK` and with `RACKMEM_POISONED` the lock is held.
+/// `RACKMEM_OK` and with `RACKMEM_POISONED` the lock is held. The OS thread that uses its thread.
 ///
 /// # Safety
-/// `lock` and `thread` are open, and `thread` is used by no other thread; `data` may be written. What it points to is not
-/// written, and not used after the unlock.
+/// `data` may be written. What it points to is not written, and not used after the unlock.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rackmem_rwlock_read(
-    lock: *const RackmemRwlock,
-    thread: *mut RackmemThread,
-    data: *mut *const c_void,
-) -> RackmemStatus {
+pub unsafe extern "C" fn rackmem_rwlock_read(lock: RackmemRwlock, data: *mut *const c_void) -> RackmemStatus {
+    if let Some(slot) = Slot::<Lock>::find(lock.id)
+        && !data.is_null()
+        && slot.thread().is_idle()
+    {
+        // SAFETY: both handles are open, and the caller is the one OS thread that uses them; no call has the thread's turn.
+        let (open, thread): (&mut Lock, &Thread) = unsafe { (slot.alone(), slot.thread().value()) };
+        if open.held.is_none()
+            && let Some(guard) = open.bytes.read_here(&thread.handle)
+            && word_of(&guard, 0) & POISONED == 0
+        {
+            let at = guard[HEADER..].as_ptr();
+            // SAFETY: a lock stays in its slot until it is closed, and its guard is dropped first. The caller promises the rest.
+            unsafe {
+                open.held = Some(Guard::Read(Lock::reading(guard)));
+                data.write(at.cast());
+            }
+            return RackmemStatus::Ok;
+        }
+    }
     // SAFETY: passed on.
-    unsafe { take(lock, thread, data.cast(), false, Wait::Forever) }
+    unsafe { read_waiting(lock, data) }
+}
+
+#[cold]
+#[inline(never)]
+unsafe fn read_waiting(lock: RackmemRwlock, data: *mut *const c_void) -> RackmemStatus {
+    // SAFETY: passed on.
+    unsafe { take(lock, data.cast(), false, Wait::Forever) }
 }
 
 /// Waits for the lock, to write its data alone. Otherwise as `rackmem_rwlock_read`.
 ///
 /// # Safety
-/// As `rackmem_rwlock_read`; `len` bytes may be written at `*data`.
+/// `data` may be written. What it points to is not used after the unlock.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rackmem_rwlock_write(
-    lock: *const RackmemRwlock,
-    thread: *mut RackmemThread,
-    data: *mut *mut c_void,
-) -> RackmemStatus {
+pub unsafe extern "C" fn rackmem_rwlock_write(lock: RackmemRwlock, data: *mut *mut c_void) -> RackmemStatus {
+    if let Some(slot) = Slot::<Lock>::find(lock.id)
+        && !data.is_null()
+        && slot.thread().is_idle()
+    {
+        // SAFETY: both handles are open, and the caller is the one OS thread that uses them; no call has the thread's turn.
+        let (open, thread): (&mut Lock, &Thread) = unsafe { (slot.alone(), slot.thread().value()) };
+        if open.held.is_none()
+            && let Some(mut guard) = open.bytes.write_here(&thread.handle)
+            && word_of(&guard, 0) & POISONED == 0
+        {
+            let fence = word_of(&guard, 1).wrapping_add(1);
+            set_word(&mut guard, 1, fence);
+            let at = guard[HEADER..].as_mut_ptr();
+            // SAFETY: a lock stays in its slot until it is closed, and its guard is dropped first. The caller promises the rest.
+            unsafe {
+                open.held = Some(Guard::Write(Lock::writing(guard)));
+                data.write(at.cast());
+            }
+            return RackmemStatus::Ok;
+        }
+    }
     // SAFETY: passed on.
-    unsafe { take(lock, thread, data.cast(), true, Wait::Forever) }
+    unsafe { write_waiting(lock, data) }
 }
 
-/// Takes the lock to read, unless somebody writes or waits to: then `RACKMEM_BUSY`. (A message may have to travel.)
+#[cold]
+#[inline(never)]
+unsafe fn write_waiting(lock: RackmemRwlock, data: *mut *mut c_void) -> RackmemStatus {
+    // SAFETY: passed on.
+    unsafe { take(lock, data.cast(), true, Wait::Forever) }
+}
+
+/// Takes the lock to read, unless somebody writes or waits to: then `RACKMEM_BUSY`. (A message may have to travel.) The OS thread that
+/// uses its thread.
 ///
 /// # Safety
 /// As `rackmem_rwlock_read`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rackmem_rwlock_tryread(
-    lock: *const RackmemRwlock,
-    thread: *mut RackmemThread,
+    lock: RackmemRwlock,
     data: *mut *const c_void,
 ) -> RackmemStatus {
     // SAFETY: passed on.
-    unsafe { take(lock, thread, data.cast(), false, Wait::Not) }
+    unsafe { take(lock, data.cast(), false, Wait::Not) }
 }
 
-/// Takes the lock to write, unless somebody has it or waits for it: then `RACKMEM_BUSY`. (A message may have to travel.)
+/// Takes the lock to write, unless somebody has it or waits for it: then `RACKMEM_BUSY`. (A message may have to travel.) The OS thread
+/// that uses its thread.
 ///
 /// # Safety
 /// As `rackmem_rwlock_write`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rackmem_rwlock_trywrite(
-    lock: *const RackmemRwlock,
-    thread: *mut RackmemThread,
+    lock: RackmemRwlock,
     data: *mut *mut c_void,
 ) -> RackmemStatus {
     // SAFETY: passed on.
-    unsafe { take(lock, thread, data.cast(), true, Wait::Not) }
+    unsafe { take(lock, data.cast(), true, Wait::Not) }
 }
 
-/// Waits for the lock at most so many nanoseconds, to read; then `RACKMEM_BUSY`.
+/// Waits for the lock at most so many nanoseconds, to read; then `RACKMEM_BUSY`. The OS thread that uses its thread.
 ///
 /// # Safety
 /// As `rackmem_rwlock_read`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rackmem_rwlock_timedread(
-    lock: *const RackmemRwlock,
-    thread: *mut RackmemThread,
+    lock: RackmemRwlock,
     nanoseconds: u64,
     data: *mut *const c_void,
 ) -> RackmemStatus {
     // SAFETY: passed on.
-    unsafe { take(lock, thread, data.cast(), false, Wait::AtMost(Duration::from_nanos(nanoseconds))) }
+    unsafe { take(lock, data.cast(), false, Wait::AtMost(Duration::from_nanos(nanoseconds))) }
 }
 
-/// Waits for the lock at most so many nanoseconds, to write; then `RACKMEM_BUSY`.
+/// Waits for the lock at most so many nanoseconds, to write; then `RACKMEM_BUSY`. The OS thread that uses its thread.
 ///
 /// # Safety
 /// As `rackmem_rwlock_write`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rackmem_rwlock_timedwrite(
-    lock: *const RackmemRwlock,
-    thread: *mut RackmemThread,
+    lock: RackmemRwlock,
     nanoseconds: u64,
     data: *mut *mut c_void,
 ) -> RackmemStatus {
     // SAFETY: passed on.
-    unsafe { take(lock, thread, data.cast(), true, Wait::AtMost(Duration::from_nanos(nanoseconds))) }
+    unsafe { take(lock, data.cast(), true, Wait::AtMost(Duration::from_nanos(nanoseconds))) }
 }
 
-/// Releases the lock. The pointer to its data is void.
-///
-/// # Safety
-/// `lock` and `thread` are open, and `thread` is used by no other thread.
+fn not_held(why: &str) -> Failure {
+    Failure::new(RackmemStatus::NotHeld, why)
+}
+
+/// Releases the lock. The pointer to its data is void. The OS thread that uses its thread.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rackmem_rwlock_unlock(
-    lock: *const RackmemRwlock,
-    thread: *mut RackmemThread,
-) -> RackmemStatus {
-    guarded(|| {
-        // SAFETY: the caller promises both.
-        let (lock, thread) = unsafe { (shared(lock, "lock")?, unique(thread, "thread")?) };
-        let at = held(thread, lock).ok_or_else(not_held)?;
-        drop(thread.held.swap_remove(at));
-        Ok(RackmemStatus::Ok)
+pub extern "C" fn rackmem_rwlock_unlock(lock: RackmemRwlock) -> RackmemStatus {
+    if let Some(slot) = Slot::<Lock>::find(lock.id)
+        && slot.thread().is_idle()
+    {
+        // SAFETY: the handle is open, and the caller is the one OS thread that uses it; no call has the thread's turn.
+        if let Some(guard) = unsafe { slot.alone() }.held.take() {
+            drop(guard);
+            return RackmemStatus::Ok;
+        }
+    }
+    unlock_nothing(lock)
+}
+
+#[cold]
+#[inline(never)]
+fn unlock_nothing(lock: RackmemRwlock) -> RackmemStatus {
+    with::<Lock>(lock.id, |_, open| match open.held.take() {
+        Some(_) => Ok(RackmemStatus::Ok),
+        None => Err(not_held("the lock is not held through this handle: unlock it with the one that has taken it")),
     })
 }
 
-/// Says of a lock that this thread holds for writing whether its data are poisoned: everybody who takes it from then on is
-/// told. Poison does not go by itself.
+/// Says of a lock that is held for writing whether its data are poisoned: everybody who takes it from then on is
+/// told. Poison does not go by itself. The OS thread that uses its thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn rackmem_rwlock_set_poisoned(lock: RackmemRwlock, poisoned: bool) -> RackmemStatus {
+    with::<Lock>(lock.id, |_, open| match &mut open.held {
+        Some(Guard::Write(guard)) => {
+            let state = word_of(guard, 0) & !POISONED | u64::from(poisoned);
+            set_word(guard, 0, state);
+            Ok(RackmemStatus::Ok)
+        }
+        Some(Guard::Read(_)) => Err(not_held("the lock is held to read only: take it to write")),
+        None => Err(not_held("the lock is not held through this handle: take it to write")),
+    })
+}
+
+/// The fencing number of a lock that is held for writing: it grows with every write grant, by whomever. A store outside the rack that
+/// refuses what comes with a smaller number than it has seen is not changed by a holder that was taken for dead. The OS thread that
+/// uses its thread.
 ///
 /// # Safety
-/// As `rackmem_rwlock_unlock`.
+/// `fence` may be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rackmem_rwlock_set_poisoned(
-    lock: *const RackmemRwlock,
-    thread: *mut RackmemThread,
-    poisoned: bool,
-) -> RackmemStatus {
-    guarded(|| {
-        // SAFETY: the caller promises both.
-        let (lock, thread) = unsafe { (shared(lock, "lock")?, unique(thread, "thread")?) };
-        let at = held(thread, lock).ok_or_else(not_held)?;
-        if thread.held[at].set_state(if poisoned { POISONED } else { 0 }) {
-            Ok(RackmemStatus::Ok)
-        } else {
-            Err(Failure::new(RackmemStatus::NotHeld, "this thread holds the lock to read only"))
-        }
+pub unsafe extern "C" fn rackmem_rwlock_fence(lock: RackmemRwlock, fence: *mut u64) -> RackmemStatus {
+    with::<Lock>(lock.id, |_, open| {
+        // SAFETY: the caller promises it.
+        let to = unsafe { To::at(fence, "fence") }?;
+        let Some(Guard::Write(guard)) = &open.held else {
+            return Err(not_held("the lock is not held for writing through this handle: take it to write"));
+        };
+        to.set(word_of(guard, 1));
+        Ok(RackmemStatus::Ok)
     })
 }

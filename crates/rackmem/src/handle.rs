@@ -106,6 +106,12 @@ impl NodeHandle {
         self.read_word_missing(addr)
     }
 
+    /// Reads an aligned word, if that is a hit: for bindings, which tell the ways apart. None: [`NodeHandle::read_word`] does it.
+    #[inline(always)]
+    pub fn read_word_here(&mut self, addr: GlobalAddr) -> Option<u64> {
+        if addr.bits() & self.slow == 0 { self.cache.load_word_hinted(&mut self.hints, addr) } else { None }
+    }
+
     #[cold]
     #[inline(never)]
     fn read_word_missing(&mut self, addr: GlobalAddr) -> Result<u64, Error> {

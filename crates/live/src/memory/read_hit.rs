@@ -38,6 +38,15 @@ impl Cache {
         Some(value)
     }
 
+    /// The same, if it is where the hints say.
+    #[inline(always)]
+    pub fn load_word_hinted(&self, hints: &mut Hints, addr: GlobalAddr) -> Option<u64> {
+        let tag = addr.bits() & self.tag_mask;
+        let row = Hints::row(addr.bits(), self.shift);
+        let hint = hints.get(row, self.clock.key(tag))?;
+        self.load_from(hints, hint, addr)
+    }
+
     #[cold]
     #[inline(never)]
     fn load_word_by_probe(&self, hints: &mut Hints, row: usize, addr: GlobalAddr) -> Option<u64> {

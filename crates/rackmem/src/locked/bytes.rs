@@ -150,6 +150,21 @@ impl LockedBytes {
         self.writer(handle, at_most(most))
     }
 
+    /// The bytes to read, if they are here and free: for bindings, which tell the ways apart. None: [`LockedBytes::read`] waits for
+    /// them.
+    #[inline(always)]
+    pub fn read_here(&self, handle: &NodeHandle) -> Option<BytesReadGuard<'_>> {
+        let inside = self.region.enter_here(handle, Mode::Read)?;
+        Some(BytesReadGuard { inside, len: self.len })
+    }
+
+    /// The bytes to write, if they are here and free.
+    #[inline(always)]
+    pub fn write_here(&self, handle: &NodeHandle) -> Option<BytesWriteGuard<'_>> {
+        let inside = self.region.enter_here(handle, Mode::Write)?;
+        Some(BytesWriteGuard { inside, len: self.len })
+    }
+
     #[inline(always)]
     fn reader(&self, handle: &mut NodeHandle, wait: Wait) -> Result<Option<BytesReadGuard<'_>>, Error> {
         let inside = match self.region.enter_here(handle, Mode::Read) {

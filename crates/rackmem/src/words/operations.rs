@@ -156,7 +156,7 @@ impl<W: Word> Words<W> {
         index: usize,
         operation: WordOperation<W>,
     ) -> Result<Pending<W>, Error> {
-        match self.quick(node, index, operation) {
+        match self.run_here(node, index, operation) {
             Some(old) => Ok(Pending::done(old)),
             None => {
                 let (operation, operands) = operation.parts();
@@ -167,8 +167,10 @@ impl<W: Word> Words<W> {
 
     /// Executes it, where nothing is out of the ordinary: the words are within reach, there is such a one, and nobody has to look at
     /// the lease. All that is seldom is left to one call behind it, so that this is short wherever it is inlined.
+    ///
+    /// None: the operations themselves do it. Public for bindings, which tell the ways apart.
     #[inline(always)]
-    fn quick(&self, node: &NodeHandle, index: usize, operation: WordOperation<W>) -> Option<W> {
+    pub fn run_here(&self, node: &NodeHandle, index: usize, operation: WordOperation<W>) -> Option<W> {
         // This process's, or another's of this machine: within reach of this processor, in any case.
         let Opened::Near(region) = &self.region else { return None };
         if node.watches() {
@@ -192,7 +194,7 @@ impl<W: Word> Words<W> {
     /// Executes it, and waits for what the word was before.
     #[inline(always)]
     fn run(&self, node: &mut NodeHandle, index: usize, operation: WordOperation<W>) -> Result<W, Error> {
-        match self.quick(node, index, operation) {
+        match self.run_here(node, index, operation) {
             Some(old) => Ok(old),
             None => {
                 let (operation, operands) = operation.parts();
@@ -204,7 +206,7 @@ impl<W: Word> Words<W> {
     /// Begins it; nobody asks how it ended, but [`NodeHandle::flush`].
     #[inline(always)]
     fn begin(&self, node: &mut NodeHandle, index: usize, operation: WordOperation<W>) -> Result<(), Error> {
-        match self.quick(node, index, operation) {
+        match self.run_here(node, index, operation) {
             Some(_) => Ok(()),
             None => {
                 let (operation, operands) = operation.parts();
@@ -320,6 +322,11 @@ impl<W: Word> Words<W> {
             Missing::Lost => Error::HalfWritten { addr: self.addr(), index },
             Missing::Beyond => Error::OutOfBounds { index, count: self.len() },
         }
+    }
+
+    /// The same memory as words of another width.
+    pub fn of_width<V: Word>(&self) -> Words<V> {
+        Words::of(self.region.clone())
     }
 
     /// Gives the words back. All operations on them are refused from now on, through whichever `Words`, also when the memory
