@@ -8,39 +8,86 @@ use std::path::Path;
 
 use cbindgen::{Braces, Builder, Config, EnumConfig, ExportConfig, Language, RenameRule, Style};
 
-const ABOUT: &str = "/* rackmem for C: reader-writer locks that carry their data.
+const ABOUT: &str = "/* rackmem for C. docs/c.md of the repository is the page to begin with.
  *
  * Made by cbindgen from crates/capi; do not edit.
  *
- *     rackmem_rack *rack;
- *     rackmem_thread *thread;
- *     rackmem_rwlock *lock;
+ *     rackmem_rack rack;
+ *     rackmem_thread thread;
+ *     rackmem_rwlock lock;
  *     void *data;
  *     rackmem_join(\"rack.toml\", 1, &rack);             // or rackmem_open_embedded(4, 64 << 20, &rack)
- *     rackmem_thread_open(rack, 1, &thread);           // one for each thread
+ *     rackmem_thread_open(rack, 1, &thread);           // one for each OS thread
  *     rackmem_rwlock_create(thread, 1, 128, &lock);    // 128 bytes of zeroes on node 1
- *     rackmem_rwlock_write(lock, thread, &data);
+ *     rackmem_rwlock_write(lock, &data);
  *     ...                                              // nobody else has the bytes at data
- *     rackmem_rwlock_unlock(lock, thread);
+ *     rackmem_rwlock_unlock(lock);
  *
- * A thread may hold any number of locks, each once. The data of a lock are poisoned when a thread is closed while it writes
- * them; a process that dies while it writes loses them (RACKMEM_LOST).
+ * Errors. Every function that can fail returns a rackmem_status. rackmem_message() says of the last failure on this OS thread what
+ * was wrong, where, and what to do.
+ *
+ * Handles. A handle is a number in a struct. Null ({0}), closed ones and those of another kind are refused. Whatever a function opens
+ * is null if it fails. Every handle is to be closed, once, while no other OS thread uses it.
+ *
+ * Threads. All OS threads may use a rackmem_rack. A rackmem_thread, and all that was opened through it, is used by one OS thread at a
+ * time: each opens its own. A second one that comes while a call takes more than a hit is refused (RACKMEM_WRONG_THREAD).
  *
  * A lock over sizeof(T) bytes is the same lock as a Locked<T> of a Rust program in the same rack.
  */";
 
+/// Behind the includes: for the preprocessor, which cannot ask the library.
+fn version() -> String {
+    let [major, minor, patch] = [
+        env!("CARGO_PKG_VERSION_MAJOR"),
+        env!("CARGO_PKG_VERSION_MINOR"),
+        env!("CARGO_PKG_VERSION_PATCH"),
+    ];
+    format!(
+        "\n// The version of this header: RACKMEM_VERSION is one number, to compare.\n\
+         #define RACKMEM_VERSION_MAJOR {major}\n\
+         #define RACKMEM_VERSION_MINOR {minor}\n\
+         #define RACKMEM_VERSION_PATCH {patch}\n\
+         #define RACKMEM_VERSION \\\n  \
+         (RACKMEM_VERSION_MAJOR * 1000000 + RACKMEM_VERSION_MINOR * 1000 + RACKMEM_VERSION_PATCH)"
+    )
+}
+
+/// The files with functions, in the order of the header.
+const FILES: [&str; 10] = [
+    "status.rs",
+    "rack.rs",
+    "blocks.rs",
+    "rwlock.rs",
+    "words/mod.rs",
+    "words/wide.rs",
+    "words/narrow.rs",
+    "words/posted.rs",
+    "objects.rs",
+    "chains.rs",
+];
+
 fn header() -> String {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let names = [
+        ("RackmemStatus", "rackmem_status"),
         ("RackmemRack", "rackmem_rack"),
         ("RackmemThread", "rackmem_thread"),
+        ("RackmemInfo", "rackmem_info"),
+        ("RackmemCounters", "rackmem_counters"),
+        ("RackmemBlockLock", "rackmem_block_lock"),
         ("RackmemRwlock", "rackmem_rwlock"),
-        ("RackmemStatus", "rackmem_status"),
+        ("RackmemWords", "rackmem_words"),
+        ("RackmemOperation", "rackmem_operation"),
+        ("RackmemPending", "rackmem_pending"),
+        ("RackmemObjects", "rackmem_objects"),
+        ("RackmemChains", "rackmem_chains"),
+        ("RackmemChainsConfig", "rackmem_chains_config"),
     ];
     let config = Config {
         language: Language::C,
         header: Some(ABOUT.to_owned()),
         include_guard: Some("RACKMEM_H".to_owned()),
+        after_includes: Some(version()),
         cpp_compat: true,
         style: Style::Both,
         braces: Braces::SameLine,
@@ -48,6 +95,7 @@ fn header() -> String {
         usize_is_size_t: true,
         documentation_style: cbindgen::DocumentationStyle::C99,
         export: ExportConfig {
+            include: vec!["RackmemOperation".to_owned()],
             rename: names.map(|(from, to)| (from.to_owned(), to.to_owned())).into(),
             ..ExportConfig::default()
         },
@@ -58,13 +106,14 @@ fn header() -> String {
         ..Config::default()
     };
     let mut builder = Builder::new().with_config(config);
-    for file in ["status.rs", "rack.rs", "rwlock.rs"] {
+    for file in FILES {
         builder = builder.with_src(source.join(file));
     }
     let mut text = Vec::new();
     builder.generate().expect("the functions can be written as C").write(&mut text);
     let text = String::from_utf8(text).expect("C is text");
-    // As our own enumeration is called what it is, its values need not repeat it.
+    // Values of our enumerations need not repeat how these are called.
+    let text = text.replace("RACKMEM_OPERATION_", "RACKMEM_");
     text.replace("RACKMEM_STATUS_", "RACKMEM_").replace("// # Safety\n", "// What has to be kept to:\n")
 }
 
