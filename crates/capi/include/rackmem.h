@@ -1,20 +1,26 @@
-/* rackmem for C: reader-writer locks that carry their data.
+/* rackmem for C. docs/c.md of the repository is the page to begin with.
  *
  * Made by cbindgen from crates/capi; do not edit.
  *
- *     rackmem_rack *rack;
- *     rackmem_thread *thread;
- *     rackmem_rwlock *lock;
+ *     rackmem_rack rack;
+ *     rackmem_thread thread;
+ *     rackmem_rwlock lock;
  *     void *data;
  *     rackmem_join("rack.toml", 1, &rack);             // or rackmem_open_embedded(4, 64 << 20, &rack)
- *     rackmem_thread_open(rack, 1, &thread);           // one for each thread
+ *     rackmem_thread_open(rack, 1, &thread);           // one for each OS thread
  *     rackmem_rwlock_create(thread, 1, 128, &lock);    // 128 bytes of zeroes on node 1
- *     rackmem_rwlock_write(lock, thread, &data);
+ *     rackmem_rwlock_write(lock, &data);
  *     ...                                              // nobody else has the bytes at data
- *     rackmem_rwlock_unlock(lock, thread);
+ *     rackmem_rwlock_unlock(lock);
  *
- * A thread may hold any number of locks, each once. The data of a lock are poisoned when a thread is closed while it writes
- * them; a process that dies while it writes loses them (RACKMEM_LOST).
+ * Errors. Every function that can fail returns a rackmem_status. rackmem_message() says of the last failure on this OS thread what
+ * was wrong, where, and what to do.
+ *
+ * Handles. A handle is a number in a struct. Null ({0}), closed ones and those of another kind are refused. Whatever a function opens
+ * is null if it fails. Every handle is to be closed, once, while no other OS thread uses it.
+ *
+ * Threads. All OS threads may use a rackmem_rack. A rackmem_thread, and all that was opened through it, is used by one OS thread at a
+ * time: each opens its own. A second one that comes while a call takes more than a hit is refused (RACKMEM_WRONG_THREAD).
  *
  * A lock over sizeof(T) bytes is the same lock as a Locked<T> of a Rust program in the same rack.
  */
@@ -28,11 +34,18 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-// What a call has come to. `rackmem_message` says more about whatever is not `RACKMEM_OK`.
+// The version of this header: RACKMEM_VERSION is one number, to compare.
+#define RACKMEM_VERSION_MAJOR 0
+#define RACKMEM_VERSION_MINOR 1
+#define RACKMEM_VERSION_PATCH 0
+#define RACKMEM_VERSION \
+  (RACKMEM_VERSION_MAJOR * 1000000 + RACKMEM_VERSION_MINOR * 1000 + RACKMEM_VERSION_PATCH)
+
+// What a call has come to. `rackmem_message` says more about whatever is not `RACKMEM_OK`, and what to do.
 typedef enum rackmem_status {
   // Done.
   RACKMEM_OK = 0,
-  // The lock was not taken: somebody has it, or the time is over.
+  // Not now: somebody else has it, or the time or the attempts are over.
   RACKMEM_BUSY = 1,
   // The lock was taken, and its data are poisoned: somebody ended while writing. It has to be unlocked like any other.
   RACKMEM_POISONED = 2,
@@ -40,191 +53,889 @@ typedef enum rackmem_status {
   RACKMEM_INVALID_ARGUMENT = 3,
   // The node has no memory left.
   RACKMEM_OUT_OF_MEMORY = 4,
-  // There is no such lock: never created, freed, or of another length.
-  RACKMEM_NO_SUCH_LOCK = 5,
+  // Nothing of this kind is at the address: never allocated, freed, of another kind or another length.
+  RACKMEM_UNALLOCATED = 5,
   // The data died with the node that had them.
   RACKMEM_LOST = 6,
-  // The lock's home is down.
+  // The node whose memory it is in is down.
   RACKMEM_NODE_DOWN = 7,
   // The other nodes take this one for dead. Close everything and join again.
   RACKMEM_FENCED = 8,
-  // This thread does not hold the lock.
+  // The lock is not held, or not so.
   RACKMEM_NOT_HELD = 9,
   // This thread holds the lock already, and would wait for itself.
   RACKMEM_DEADLOCK = 10,
-  // The rack could not be opened or joined.
+  // The rack could not be opened, joined or attached to.
   RACKMEM_CANNOT_OPEN = 11,
   // A mistake in rackmem. What was in flight may have happened or not.
   RACKMEM_INTERNAL = 12,
+  // The handle is null, closed, of another kind, or none at all.
+  RACKMEM_BAD_HANDLE = 13,
+  // Another OS thread is using this `rackmem_thread`.
+  RACKMEM_WRONG_THREAD = 14,
+  // The object has another version by now.
+  RACKMEM_CHANGED = 15,
+  // The key has no value.
+  RACKMEM_NOT_FOUND = 16,
+  // The value does not fit the buffer.
+  RACKMEM_TOO_LONG = 17,
+  // The object's last writer died in it. Write the whole object.
+  RACKMEM_HALF_WRITTEN = 18,
+  // The connection failed in the middle: nobody knows whether the operation was executed.
+  RACKMEM_INDETERMINATE = 19,
+  // The daemon has gone that this process was attached to. Close everything and attach again.
+  RACKMEM_DETACHED = 20,
+  // There are as many as there can be: handles, block locks, clients of chains, threads at a daemon.
+  RACKMEM_TOO_MANY = 21,
 } rackmem_status;
 
-// A rack in this process, or this process's node of a rack of processes. Threads may share it.
-typedef struct rackmem_rack rackmem_rack;
+// What is done to a word.
+typedef enum rackmem_operation {
+  // Adds, and wraps around.
+  RACKMEM_ADD = 1,
+  // Bitwise.
+  RACKMEM_AND = 2,
+  // Bitwise.
+  RACKMEM_OR = 3,
+  // Bitwise.
+  RACKMEM_XOR = 4,
+  // The smaller one, as signed numbers.
+  RACKMEM_MIN = 5,
+  // The larger one, as signed numbers.
+  RACKMEM_MAX = 6,
+  // Stores.
+  RACKMEM_SWAP = 7,
+  // Stores, if the word is what was expected.
+  RACKMEM_COMPARE_EXCHANGE = 8,
+  // Changes nothing.
+  RACKMEM_LOAD = 9,
+} rackmem_operation;
 
-// A reader-writer lock and the bytes that it guards, which come with it. Threads may share it.
-typedef struct rackmem_rwlock rackmem_rwlock;
+// A rack in this process, this process's node of a rack of processes, or the use of a daemon's node. All OS threads may use it
+// at the same time.
+typedef struct rackmem_rack {
+  // 0: null.
+  uint64_t id;
+} rackmem_rack;
 
-// One thread's access to a rack. Only one thread may use it at a time.
-typedef struct rackmem_thread rackmem_thread;
+// What a rack is.
+typedef struct rackmem_info {
+  // How many nodes it has.
+  uint16_t nodes;
+  // The node that this process is, or whose daemon it uses; 0 in a rack inside this process.
+  uint16_t own_node;
+  // All of its nodes are in this process.
+  bool is_embedded;
+  // The others take this process's node for dead, or the daemon has gone: every call fails from now on.
+  bool is_fenced;
+  // Bytes of a block: what lies inside one is read and written as a whole.
+  uint64_t block_size;
+  // Bytes of memory of each node.
+  uint64_t memory;
+} rackmem_info;
+
+// What the nodes of a rack in this process have counted, together.
+typedef struct rackmem_counters {
+  // Accesses that needed no message, as far as threads have said: they do when they miss and when they are closed.
+  uint64_t hits;
+  // Accesses that needed messages.
+  uint64_t misses;
+  // Copies that were given up because another node wrote.
+  uint64_t invalidations;
+  // Packets that were sent again.
+  uint64_t retransmissions;
+  // Blocks of this memory whose only current copy died with another node.
+  uint64_t lost_blocks;
+  // Deaths, returns and restarts that were heard of.
+  uint64_t epochs;
+  // Allocations that were made here and are not freed.
+  uint64_t allocations;
+  // Bytes of memory here in blocks that hold allocations.
+  uint64_t memory_used;
+  // Messages to other processes; 0 in a rack inside this process.
+  uint64_t messages_sent;
+  // Messages from them.
+  uint64_t messages_received;
+} rackmem_counters;
+
+// One thread's access to a rack. One OS thread at a time may use it, and whatever was opened through it.
+typedef struct rackmem_thread {
+  // 0: null.
+  uint64_t id;
+} rackmem_thread;
+
+// A block's lock that is held. It belongs to the `rackmem_thread` that has taken it.
+typedef struct rackmem_block_lock {
+  // 0: null.
+  uint64_t id;
+} rackmem_block_lock;
+
+// A reader-writer lock and the bytes that it guards, which come with it. It belongs to the `rackmem_thread` that it was opened
+// through; other threads open the same lock by its address.
+typedef struct rackmem_rwlock {
+  // 0: null.
+  uint64_t id;
+} rackmem_rwlock;
+
+// Words in the memory of one node, 64 bits each or two of 32. They belong to the `rackmem_thread` that they were opened through; other
+// threads open the same words by their address.
+typedef struct rackmem_words {
+  // 0: null.
+  uint64_t id;
+} rackmem_words;
+
+// An operation in flight. It belongs to the `rackmem_thread` of its words.
+typedef struct rackmem_pending {
+  // 0: null.
+  uint64_t id;
+} rackmem_pending;
+
+// Objects of one length in the memory of one node. They belong to the `rackmem_thread` that they were opened through; other threads
+// open the same objects by their address.
+typedef struct rackmem_objects {
+  // 0: null.
+  uint64_t id;
+} rackmem_objects;
+
+// How a store of chains is created. Zeroes are the defaults.
+typedef struct rackmem_chains_config {
+  // The nodes whose memories it has.
+  const uint16_t *homes;
+  // How many those are: at least one.
+  size_t homes_len;
+  // Bytes at each of them for what is stored: a multiple of 64.
+  uint64_t bytes;
+  // In how many of these memories each entry is: 1 to 3; 0 is 1.
+  uint32_t copies;
+  // The node that has the metadata server; with it the store is lost.
+  uint16_t server;
+  // Nanoseconds for which a client may use what it knows of a chain; 0 is 400 ms.
+  uint64_t lease;
+  // Nanoseconds for which a slot rests before it is used anew; 0 is the shortest that this rack allows.
+  uint64_t quarantine;
+} rackmem_chains_config;
+
+// One client of a store of chains. It belongs to the `rackmem_thread` that it was opened through; other threads open the same store by
+// its address.
+typedef struct rackmem_chains {
+  // 0: null.
+  uint64_t id;
+} rackmem_chains;
 
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
 
-// What the last call of this thread that failed had to say. Valid until the thread's next call of rackmem; empty if none
-// has failed.
+// What the last call of this OS thread that failed had to say. Valid until the thread's next call of rackmem; empty if none has
+// failed. Any thread, at any time.
 const char *rackmem_message(void);
 
-// Opens a rack of `nodes` nodes (1 to 64) inside this process, with `memory` bytes on each.
+// What a status means, in a few words that stay where they are; also of numbers that are none. Any thread, at any time.
+const char *rackmem_status_text(int32_t status);
+
+// The version of the library that runs: `RACKMEM_VERSION` of the header that it was built with. Programs that were built with a
+// header of the same major version (while that is 0: the same minor version) work with it. Any thread, at any time.
+uint32_t rackmem_version(void);
+
+// Opens a rack of `nodes` nodes (1 to 64) inside this process, with `memory` bytes on each. Any OS thread.
 //
 // What has to be kept to:
-// `rack` may be written. The rack has to be closed with `rackmem_close`.
+// `rack` may be written.
 enum rackmem_status rackmem_open_embedded(uint16_t nodes,
                                           uint64_t memory,
-                                          struct rackmem_rack **rack);
+                                          struct rackmem_rack *rack);
 
 // Joins the rack of processes that the file `rack_toml` describes, as its node `node`. Returns when the rack has begun with
-// this node in it. (`rackmem switch` has to run, and somebody has to be each of the other nodes.)
+// this node in it; see `rackmem up` and docs/running.md for the switch and the other nodes. Any OS thread.
 //
 // What has to be kept to:
-// `rack_toml` ends with a zero; `rack` may be written. The rack has to be closed with `rackmem_close`.
+// `rack_toml` ends with a zero; `rack` may be written.
 enum rackmem_status rackmem_join(const char *rack_toml,
                                  uint16_t node,
-                                 struct rackmem_rack **rack);
+                                 struct rackmem_rack *rack);
 
-// Closes a rack. Threads and locks that are still open keep what they need of it. Null is nothing.
+// Attaches to the daemon (`rackmem node`) on this machine that is node `node` of the rack that the file describes. The process has
+// no node of its own; what it does takes a round trip to the daemon. Any OS thread.
 //
 // What has to be kept to:
-// `rack` is null, or comes from `rackmem_open_embedded` or `rackmem_join` and is not used any more.
-void rackmem_close(struct rackmem_rack *rack);
+// `rack_toml` ends with a zero; `rack` may be written.
+enum rackmem_status rackmem_attach(const char *rack_toml,
+                                   uint16_t node,
+                                   struct rackmem_rack *rack);
 
-// Opens a thread on a node: in a rack inside this process any of them, else the one that the process is.
+// Closes a rack. Threads that are still open keep what they need of it. Closing null does nothing. Any OS thread, while no other
+// one uses this handle.
+enum rackmem_status rackmem_close(struct rackmem_rack rack);
+
+// This process's node leaves a rack of processes in order: what only it has cached goes home, then the others go on without it, and
+// without its memory. Every call fails from then on. `RACKMEM_BUSY`: that has not all arrived within so many nanoseconds. Nothing to
+// do in an embedded rack and in an attached process. Any OS thread.
+enum rackmem_status rackmem_leave(struct rackmem_rack rack,
+                                  uint64_t nanoseconds);
+
+// What a rack is. Any OS thread.
 //
 // What has to be kept to:
-// `rack` is open; `thread` may be written. The thread has to be closed with `rackmem_thread_close`.
-enum rackmem_status rackmem_thread_open(const struct rackmem_rack *rack,
+// `info` may be written.
+enum rackmem_status rackmem_rack_info(struct rackmem_rack rack, struct rackmem_info *info);
+
+// What the nodes in this process have counted; all zeroes of an attached process, which has none. Any OS thread.
+//
+// What has to be kept to:
+// `counters` may be written.
+enum rackmem_status rackmem_rack_counters(struct rackmem_rack rack,
+                                          struct rackmem_counters *counters);
+
+// Opens a thread on a node: in a rack inside this process any of them, else the one that the process is or is attached to. Any OS
+// thread; each opens its own.
+//
+// What has to be kept to:
+// `thread` may be written.
+enum rackmem_status rackmem_thread_open(struct rackmem_rack rack,
                                         uint16_t node,
-                                        struct rackmem_thread **thread);
-
-// Closes a thread. What it still holds is released; what it holds for writing is poisoned, as nobody knows whether it was
-// done. Null is nothing.
-//
-// What has to be kept to:
-// `thread` is null, or comes from `rackmem_thread_open` and is not used any more, nor is any data pointer that it got.
-void rackmem_thread_close(struct rackmem_thread *thread);
-
-// Creates a lock over `len` bytes of zeroes (0 is possible) in the memory of node `home`.
-//
-// What has to be kept to:
-// `thread` is open and used by no other thread; `lock` may be written.
-enum rackmem_status rackmem_rwlock_create(struct rackmem_thread *thread,
-                                          uint16_t home,
-                                          size_t len,
-                                          struct rackmem_rwlock **lock);
-
-// Opens the lock at this address, which `rackmem_rwlock_address` has named, in this or another process. The length has to be
-// the one that it was created with; whether there is such a lock is found out when it is taken.
-//
-// What has to be kept to:
-// `thread` is open and used by no other thread; `lock` may be written.
-enum rackmem_status rackmem_rwlock_open(struct rackmem_thread *thread,
-                                        uint64_t address,
-                                        size_t len,
-                                        struct rackmem_rwlock **lock);
-
-// Forgets a lock here. The lock itself stays, for others; threads that hold it go on holding it. Null is nothing.
-//
-// What has to be kept to:
-// `lock` is null, or comes from `rackmem_rwlock_create` or `_open` and is not used any more.
-void rackmem_rwlock_close(struct rackmem_rwlock *lock);
-
-// Waits for the lock, and gives it and its memory back. Whoever waits for it, or asks later, gets
-// `RACKMEM_NO_SUCH_LOCK`. It has to be closed all the same.
-//
-// What has to be kept to:
-// `lock` and `thread` are open, and `thread` is used by no other thread.
-enum rackmem_status rackmem_rwlock_free(const struct rackmem_rwlock *lock,
                                         struct rackmem_thread *thread);
 
-// The address of a lock, for other processes; 0 for null.
-//
-// What has to be kept to:
-// `lock` is null or open.
-uint64_t rackmem_rwlock_address(const struct rackmem_rwlock *lock);
+// Closes a thread, and all that was opened through it. What it holds is released; what it holds for writing is poisoned, as nobody
+// knows whether it was done. Pointers to the data of its locks are void. Closing null does nothing. The OS thread that uses it.
+enum rackmem_status rackmem_thread_close(struct rackmem_thread thread);
 
-// How many bytes a lock guards; 0 for null.
+// Allocates `len` bytes of zeroes of coherent memory at node `home`. Up to a block, they lie inside one; they are aligned to at least
+// 16 bytes. `*address` is good on all nodes; it is 0 on failure. The OS thread that uses `thread`.
 //
 // What has to be kept to:
-// `lock` is null or open.
-size_t rackmem_rwlock_len(const struct rackmem_rwlock *lock);
+// `address` may be written.
+enum rackmem_status rackmem_alloc(struct rackmem_thread thread,
+                                  uint64_t len,
+                                  uint16_t home,
+                                  uint64_t *address);
+
+// Gives an allocation of `rackmem_alloc` back, from whichever node. Words, objects, locks and chains have a function of their own for
+// that. The OS thread that uses `thread`.
+enum rackmem_status rackmem_free(struct rackmem_thread thread,
+                                 uint64_t address);
+
+// Reads bytes of coherent memory, from any address of an allocation. What lies inside one block is read as a whole, longer ranges
+// block by block. The OS thread that uses `thread`.
+//
+// What has to be kept to:
+// `len` bytes may be written at `into`.
+enum rackmem_status rackmem_read(struct rackmem_thread thread,
+                                 uint64_t address,
+                                 void *into,
+                                 size_t len);
+
+// Writes bytes of coherent memory. What lies inside one block is written as a whole, longer ranges block by block. The OS thread
+// that uses `thread`.
+//
+// What has to be kept to:
+// There are `len` bytes at `from`.
+enum rackmem_status rackmem_write(struct rackmem_thread thread,
+                                  uint64_t address,
+                                  const void *from,
+                                  size_t len);
+
+// Reads a word of coherent memory: 8 bytes at a multiple of 8. The OS thread that uses `thread`.
+//
+// What has to be kept to:
+// `value` may be written.
+enum rackmem_status rackmem_read_word(struct rackmem_thread thread,
+                                      uint64_t address,
+                                      uint64_t *value);
+
+// Writes a word of coherent memory. The OS thread that uses `thread`.
+enum rackmem_status rackmem_write_word(struct rackmem_thread thread,
+                                       uint64_t address,
+                                       uint64_t value);
+
+// Waits for the lock of the block that the address is in, with other readers. It excludes others who take the lock, not accesses: who
+// locks is a convention of the application. A thread that takes a lock twice waits for itself. The OS thread that uses `thread`.
+//
+// What has to be kept to:
+// `lock` may be written.
+enum rackmem_status rackmem_block_read(struct rackmem_thread thread,
+                                       uint64_t address,
+                                       struct rackmem_block_lock *lock);
+
+// Waits for the lock of a block, alone. Otherwise as `rackmem_block_read`.
+//
+// What has to be kept to:
+// `lock` may be written.
+enum rackmem_status rackmem_block_write(struct rackmem_thread thread,
+                                        uint64_t address,
+                                        struct rackmem_block_lock *lock);
+
+// Takes the lock of a block to read, unless somebody holds it to write: then `RACKMEM_BUSY`. Otherwise as `rackmem_block_read`.
+//
+// What has to be kept to:
+// `lock` may be written.
+enum rackmem_status rackmem_block_tryread(struct rackmem_thread thread,
+                                          uint64_t address,
+                                          struct rackmem_block_lock *lock);
+
+// Takes the lock of a block to write, unless somebody holds it: then `RACKMEM_BUSY`. Otherwise as `rackmem_block_read`.
+//
+// What has to be kept to:
+// `lock` may be written.
+enum rackmem_status rackmem_block_trywrite(struct rackmem_thread thread,
+                                           uint64_t address,
+                                           struct rackmem_block_lock *lock);
+
+// Releases the lock of a block, and closes its handle. Of null, nothing. The OS thread that uses its thread.
+enum rackmem_status rackmem_block_unlock(struct rackmem_block_lock lock);
+
+// Creates a lock over `len` bytes of zeroes (0 is possible) in the memory of node `home`. The OS thread that uses `thread`.
+//
+// What has to be kept to:
+// `lock` may be written.
+enum rackmem_status rackmem_rwlock_create(struct rackmem_thread thread,
+                                          uint16_t home,
+                                          size_t len,
+                                          struct rackmem_rwlock *lock);
+
+// Opens the lock at this address, which `rackmem_rwlock_address` has named, in this or another process. The length has to be
+// the one that it was created with; whether there is such a lock is found out when it is taken. The OS thread that uses `thread`.
+//
+// What has to be kept to:
+// `lock` may be written.
+enum rackmem_status rackmem_rwlock_open(struct rackmem_thread thread,
+                                        uint64_t address,
+                                        size_t len,
+                                        struct rackmem_rwlock *lock);
+
+// Forgets a lock here. The lock itself stays, for others. If it is held it is released; if it is held for writing, its data are
+// poisoned. Closing null does nothing. The OS thread that uses its thread.
+enum rackmem_status rackmem_rwlock_close(struct rackmem_rwlock lock);
+
+// Waits for the lock, gives it and its memory back, and closes the handle. Whoever waits for it, or asks later, gets
+// `RACKMEM_UNALLOCATED`. A lost one can be freed, too. If it fails, the handle stays open. The OS thread that uses its thread.
+enum rackmem_status rackmem_rwlock_free(struct rackmem_rwlock lock);
+
+// The address of a lock, for other threads and processes; 0 if there is no such handle. The OS thread that uses its thread.
+uint64_t rackmem_rwlock_address(struct rackmem_rwlock lock);
+
+// How many bytes a lock guards; 0 if there is no such handle. The OS thread that uses its thread.
+size_t rackmem_rwlock_len(struct rackmem_rwlock lock);
 
 // Waits for the lock, to read its data together with others. `*data` is where they are, aligned to 8 bytes, until it is unlocked. With
-// `RACKMEM_OK` and with `RACKMEM_POISONED` the lock is held.
+// `RACKMEM_OK` and with `RACKMEM_POISONED` the lock is held. The OS thread that uses its thread.
 //
 // What has to be kept to:
-// `lock` and `thread` are open, and `thread` is used by no other thread; `data` may be written. What it points to is not
-// written, and not used after the unlock.
-enum rackmem_status rackmem_rwlock_read(const struct rackmem_rwlock *lock,
-                                        struct rackmem_thread *thread,
+// `data` may be written. What it points to is not written, and not used after the unlock.
+enum rackmem_status rackmem_rwlock_read(struct rackmem_rwlock lock,
                                         const void **data);
 
 // Waits for the lock, to write its data alone. Otherwise as `rackmem_rwlock_read`.
 //
 // What has to be kept to:
-// As `rackmem_rwlock_read`; `len` bytes may be written at `*data`.
-enum rackmem_status rackmem_rwlock_write(const struct rackmem_rwlock *lock,
-                                         struct rackmem_thread *thread,
-                                         void **data);
+// `data` may be written. What it points to is not used after the unlock.
+enum rackmem_status rackmem_rwlock_write(struct rackmem_rwlock lock, void **data);
 
-// Takes the lock to read, unless somebody writes or waits to: then `RACKMEM_BUSY`. (A message may have to travel.)
+// Takes the lock to read, unless somebody writes or waits to: then `RACKMEM_BUSY`. (A message may have to travel.) The OS thread that
+// uses its thread.
 //
 // What has to be kept to:
 // As `rackmem_rwlock_read`.
-enum rackmem_status rackmem_rwlock_tryread(const struct rackmem_rwlock *lock,
-                                           struct rackmem_thread *thread,
+enum rackmem_status rackmem_rwlock_tryread(struct rackmem_rwlock lock,
                                            const void **data);
 
-// Takes the lock to write, unless somebody has it or waits for it: then `RACKMEM_BUSY`. (A message may have to travel.)
+// Takes the lock to write, unless somebody has it or waits for it: then `RACKMEM_BUSY`. (A message may have to travel.) The OS thread
+// that uses its thread.
 //
 // What has to be kept to:
 // As `rackmem_rwlock_write`.
-enum rackmem_status rackmem_rwlock_trywrite(const struct rackmem_rwlock *lock,
-                                            struct rackmem_thread *thread,
+enum rackmem_status rackmem_rwlock_trywrite(struct rackmem_rwlock lock,
                                             void **data);
 
-// Waits for the lock at most so many nanoseconds, to read; then `RACKMEM_BUSY`.
+// Waits for the lock at most so many nanoseconds, to read; then `RACKMEM_BUSY`. The OS thread that uses its thread.
 //
 // What has to be kept to:
 // As `rackmem_rwlock_read`.
-enum rackmem_status rackmem_rwlock_timedread(const struct rackmem_rwlock *lock,
-                                             struct rackmem_thread *thread,
+enum rackmem_status rackmem_rwlock_timedread(struct rackmem_rwlock lock,
                                              uint64_t nanoseconds,
                                              const void **data);
 
-// Waits for the lock at most so many nanoseconds, to write; then `RACKMEM_BUSY`.
+// Waits for the lock at most so many nanoseconds, to write; then `RACKMEM_BUSY`. The OS thread that uses its thread.
 //
 // What has to be kept to:
 // As `rackmem_rwlock_write`.
-enum rackmem_status rackmem_rwlock_timedwrite(const struct rackmem_rwlock *lock,
-                                              struct rackmem_thread *thread,
+enum rackmem_status rackmem_rwlock_timedwrite(struct rackmem_rwlock lock,
                                               uint64_t nanoseconds,
                                               void **data);
 
-// Releases the lock. The pointer to its data is void.
-//
-// What has to be kept to:
-// `lock` and `thread` are open, and `thread` is used by no other thread.
-enum rackmem_status rackmem_rwlock_unlock(const struct rackmem_rwlock *lock,
-                                          struct rackmem_thread *thread);
+// Releases the lock. The pointer to its data is void. The OS thread that uses its thread.
+enum rackmem_status rackmem_rwlock_unlock(struct rackmem_rwlock lock);
 
-// Says of a lock that this thread holds for writing whether its data are poisoned: everybody who takes it from then on is
-// told. Poison does not go by itself.
+// Says of a lock that is held for writing whether its data are poisoned: everybody who takes it from then on is
+// told. Poison does not go by itself. The OS thread that uses its thread.
+enum rackmem_status rackmem_rwlock_set_poisoned(struct rackmem_rwlock lock,
+                                                bool poisoned);
+
+// The fencing number of a lock that is held for writing: it grows with every write grant, by whomever. A store outside the rack that
+// refuses what comes with a smaller number than it has seen is not changed by a holder that was taken for dead. The OS thread that
+// uses its thread.
 //
 // What has to be kept to:
-// As `rackmem_rwlock_unlock`.
-enum rackmem_status rackmem_rwlock_set_poisoned(const struct rackmem_rwlock *lock,
-                                                struct rackmem_thread *thread,
-                                                bool poisoned);
+// `fence` may be written.
+enum rackmem_status rackmem_rwlock_fence(struct rackmem_rwlock lock,
+                                         uint64_t *fence);
+
+// Allocates `count` words of 64 bits, zeroes, in the memory of node `home`. The OS thread that uses `thread`.
+//
+// What has to be kept to:
+// `words` may be written.
+enum rackmem_status rackmem_words_create(struct rackmem_thread thread,
+                                         uint16_t home,
+                                         size_t count,
+                                         struct rackmem_words *words);
+
+// Opens the words at this address, which `rackmem_words_address` has named, in this or another process. The OS thread that uses
+// `thread`.
+//
+// What has to be kept to:
+// `words` may be written.
+enum rackmem_status rackmem_words_open(struct rackmem_thread thread,
+                                       uint64_t address,
+                                       struct rackmem_words *words);
+
+// Forgets words here; they stay, for others. Closing null does nothing. The OS thread that uses their thread.
+enum rackmem_status rackmem_words_close(struct rackmem_words words);
+
+// Gives words back, and closes the handle. Operations on them are refused from then on, through whichever handle. If it fails, the
+// handle stays open. The OS thread that uses their thread.
+enum rackmem_status rackmem_words_free(struct rackmem_words words);
+
+// The address of words, for other threads and processes; 0 if there is no such handle. The OS thread that uses their thread.
+uint64_t rackmem_words_address(struct rackmem_words words);
+
+// How many words of 64 bits there are; 0 if there is no such handle. The OS thread that uses their thread.
+size_t rackmem_words_len(struct rackmem_words words);
+
+// Reads bytes of words from word `index` (of 64 bits) on, whoever is writing them: each word is whole, and read behind the one in
+// front of it. At most 1 MiB. The OS thread that uses their thread.
+//
+// What has to be kept to:
+// `len` bytes may be written at `into`.
+enum rackmem_status rackmem_words_read(struct rackmem_words words,
+                                       size_t index,
+                                       void *into,
+                                       size_t len);
+
+// Writes bytes of words from word `index` (of 64 bits) on: each word behind the one in front of it. At most 1 MiB. The OS thread that
+// uses their thread.
+//
+// What has to be kept to:
+// There are `len` bytes at `from`.
+enum rackmem_status rackmem_words_write(struct rackmem_words words,
+                                        size_t index,
+                                        const void *from,
+                                        size_t len);
+
+// Adds. `*old` is what the word of 32 bits was. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `old` may be written.
+enum rackmem_status rackmem_words_fetch_add32(struct rackmem_words words,
+                                              size_t index,
+                                              uint32_t operand,
+                                              uint32_t *old);
+
+// Adds; at `rackmem_flush` at the latest. The OS thread that uses its thread.
+enum rackmem_status rackmem_words_add32(struct rackmem_words words, size_t index, uint32_t operand);
+
+// Keeps the bits that both have. `*old` is what the word of 32 bits was. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `old` may be written.
+enum rackmem_status rackmem_words_fetch_and32(struct rackmem_words words,
+                                              size_t index,
+                                              uint32_t operand,
+                                              uint32_t *old);
+
+// Keeps the bits that both have; at `rackmem_flush` at the latest. The OS thread that uses its thread.
+enum rackmem_status rackmem_words_and32(struct rackmem_words words,
+                                        size_t index,
+                                        uint32_t operand);
+
+// Sets bits. `*old` is what the word of 32 bits was. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `old` may be written.
+enum rackmem_status rackmem_words_fetch_or32(struct rackmem_words words,
+                                             size_t index,
+                                             uint32_t operand,
+                                             uint32_t *old);
+
+// Sets bits; at `rackmem_flush` at the latest. The OS thread that uses its thread.
+enum rackmem_status rackmem_words_or32(struct rackmem_words words, size_t index, uint32_t operand);
+
+// Inverts bits. `*old` is what the word of 32 bits was. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `old` may be written.
+enum rackmem_status rackmem_words_fetch_xor32(struct rackmem_words words,
+                                              size_t index,
+                                              uint32_t operand,
+                                              uint32_t *old);
+
+// Inverts bits; at `rackmem_flush` at the latest. The OS thread that uses its thread.
+enum rackmem_status rackmem_words_xor32(struct rackmem_words words, size_t index, uint32_t operand);
+
+// Keeps the smaller one, as signed numbers. `*old` is what the word of 32 bits was. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `old` may be written.
+enum rackmem_status rackmem_words_fetch_min32(struct rackmem_words words,
+                                              size_t index,
+                                              uint32_t operand,
+                                              uint32_t *old);
+
+// Keeps the smaller one, as signed numbers; at `rackmem_flush` at the latest. The OS thread that uses its thread.
+enum rackmem_status rackmem_words_min32(struct rackmem_words words,
+                                        size_t index,
+                                        uint32_t operand);
+
+// Keeps the larger one, as signed numbers. `*old` is what the word of 32 bits was. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `old` may be written.
+enum rackmem_status rackmem_words_fetch_max32(struct rackmem_words words,
+                                              size_t index,
+                                              uint32_t operand,
+                                              uint32_t *old);
+
+// Keeps the larger one, as signed numbers; at `rackmem_flush` at the latest. The OS thread that uses its thread.
+enum rackmem_status rackmem_words_max32(struct rackmem_words words,
+                                        size_t index,
+                                        uint32_t operand);
+
+// Stores. `*old` is what the word of 32 bits was. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `old` may be written.
+enum rackmem_status rackmem_words_swap32(struct rackmem_words words,
+                                         size_t index,
+                                         uint32_t operand,
+                                         uint32_t *old);
+
+// Stores; at `rackmem_flush` at the latest. The OS thread that uses its thread.
+enum rackmem_status rackmem_words_store32(struct rackmem_words words,
+                                          size_t index,
+                                          uint32_t operand);
+
+// Stores `desired` if the word is `expected`. `*old` is what it was: `expected`, if it was changed. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `old` may be written.
+enum rackmem_status rackmem_words_compare_exchange32(struct rackmem_words words,
+                                                     size_t index,
+                                                     uint32_t expected,
+                                                     uint32_t desired,
+                                                     uint32_t *old);
+
+// Stores `desired` if the word is `expected`; at `rackmem_flush` at the latest. The OS thread that uses its thread.
+enum rackmem_status rackmem_words_compare_store32(struct rackmem_words words,
+                                                  size_t index,
+                                                  uint32_t expected,
+                                                  uint32_t desired);
+
+// The word. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `value` may be written.
+enum rackmem_status rackmem_words_load32(struct rackmem_words words, size_t index, uint32_t *value);
+
+// Begins one of `rackmem_operation` on a word of 64 bits, and waits for nothing; `expected` counts for
+// `RACKMEM_COMPARE_EXCHANGE` only. Thousands may be in flight. `rackmem_pending_wait` or `rackmem_pending_poll` tells what
+// the word was. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `pending` may be written.
+enum rackmem_status rackmem_words_post(struct rackmem_words words,
+                                       size_t index,
+                                       int32_t operation,
+                                       uint64_t operand,
+                                       uint64_t expected,
+                                       struct rackmem_pending *pending);
+
+// The same of a word of 32 bits. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `pending` may be written.
+enum rackmem_status rackmem_words_post32(struct rackmem_words words,
+                                         size_t index,
+                                         int32_t operation,
+                                         uint32_t operand,
+                                         uint32_t expected,
+                                         struct rackmem_pending *pending);
+
+// What the word was, if that is known already: then the handle is closed. `RACKMEM_BUSY`: not yet. With any other status the
+// operation has failed, and the handle is closed, too. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `old` may be written.
+enum rackmem_status rackmem_pending_poll(struct rackmem_pending pending,
+                                         uint64_t *old);
+
+// Waits for what the word was, and closes the handle, also if the operation has failed. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `old` may be written.
+enum rackmem_status rackmem_pending_wait(struct rackmem_pending pending,
+                                         uint64_t *old);
+
+// Forgets an operation: it is executed all the same, and nobody learns how it ended. Closing null does nothing. The OS thread that
+// uses its thread.
+enum rackmem_status rackmem_pending_close(struct rackmem_pending pending);
+
+// Waits until every operation on words that was begun through this thread has taken effect. It fails as the first one failed, since
+// the last flush, of those that have no result. The OS thread that uses `thread`.
+enum rackmem_status rackmem_flush(struct rackmem_thread thread);
+
+// Adds. `*old` is what the word was. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `old` may be written.
+enum rackmem_status rackmem_words_fetch_add(struct rackmem_words words,
+                                            size_t index,
+                                            uint64_t operand,
+                                            uint64_t *old);
+
+// Adds; at `rackmem_flush` at the latest. The OS thread that uses its thread.
+enum rackmem_status rackmem_words_add(struct rackmem_words words, size_t index, uint64_t operand);
+
+// Keeps the bits that both have. `*old` is what the word was. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `old` may be written.
+enum rackmem_status rackmem_words_fetch_and(struct rackmem_words words,
+                                            size_t index,
+                                            uint64_t operand,
+                                            uint64_t *old);
+
+// Keeps the bits that both have; at `rackmem_flush` at the latest. The OS thread that uses its thread.
+enum rackmem_status rackmem_words_and(struct rackmem_words words,
+                                      size_t index,
+                                      uint64_t operand);
+
+// Sets bits. `*old` is what the word was. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `old` may be written.
+enum rackmem_status rackmem_words_fetch_or(struct rackmem_words words,
+                                           size_t index,
+                                           uint64_t operand,
+                                           uint64_t *old);
+
+// Sets bits; at `rackmem_flush` at the latest. The OS thread that uses its thread.
+enum rackmem_status rackmem_words_or(struct rackmem_words words, size_t index, uint64_t operand);
+
+// Inverts bits. `*old` is what the word was. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `old` may be written.
+enum rackmem_status rackmem_words_fetch_xor(struct rackmem_words words,
+                                            size_t index,
+                                            uint64_t operand,
+                                            uint64_t *old);
+
+// Inverts bits; at `rackmem_flush` at the latest. The OS thread that uses its thread.
+enum rackmem_status rackmem_words_xor(struct rackmem_words words, size_t index, uint64_t operand);
+
+// Keeps the smaller one, as signed numbers. `*old` is what the word was. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `old` may be written.
+enum rackmem_status rackmem_words_fetch_min(struct rackmem_words words,
+                                            size_t index,
+                                            uint64_t operand,
+                                            uint64_t *old);
+
+// Keeps the smaller one, as signed numbers; at `rackmem_flush` at the latest. The OS thread that uses its thread.
+enum rackmem_status rackmem_words_min(struct rackmem_words words,
+                                      size_t index,
+                                      uint64_t operand);
+
+// Keeps the larger one, as signed numbers. `*old` is what the word was. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `old` may be written.
+enum rackmem_status rackmem_words_fetch_max(struct rackmem_words words,
+                                            size_t index,
+                                            uint64_t operand,
+                                            uint64_t *old);
+
+// Keeps the larger one, as signed numbers; at `rackmem_flush` at the latest. The OS thread that uses its thread.
+enum rackmem_status rackmem_words_max(struct rackmem_words words,
+                                      size_t index,
+                                      uint64_t operand);
+
+// Stores. `*old` is what the word was. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `old` may be written.
+enum rackmem_status rackmem_words_swap(struct rackmem_words words,
+                                       size_t index,
+                                       uint64_t operand,
+                                       uint64_t *old);
+
+// Stores; at `rackmem_flush` at the latest. The OS thread that uses its thread.
+enum rackmem_status rackmem_words_store(struct rackmem_words words, size_t index, uint64_t operand);
+
+// Stores `desired` if the word is `expected`. `*old` is what it was: `expected`, if it was changed. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `old` may be written.
+enum rackmem_status rackmem_words_compare_exchange(struct rackmem_words words,
+                                                   size_t index,
+                                                   uint64_t expected,
+                                                   uint64_t desired,
+                                                   uint64_t *old);
+
+// Stores `desired` if the word is `expected`; at `rackmem_flush` at the latest. The OS thread that uses its thread.
+enum rackmem_status rackmem_words_compare_store(struct rackmem_words words,
+                                                size_t index,
+                                                uint64_t expected,
+                                                uint64_t desired);
+
+// The word. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `value` may be written.
+enum rackmem_status rackmem_words_load(struct rackmem_words words, size_t index, uint64_t *value);
+
+// Allocates `count` objects of `len` bytes of zeroes (at most 1 MiB) in the memory of node `home`. The OS thread that uses `thread`.
+//
+// What has to be kept to:
+// `objects` may be written.
+enum rackmem_status rackmem_objects_create(struct rackmem_thread thread,
+                                           uint16_t home,
+                                           size_t count,
+                                           size_t len,
+                                           struct rackmem_objects *objects);
+
+// Opens the objects at this address, which `rackmem_objects_address` has named, in this or another process. The OS thread that uses
+// `thread`.
+//
+// What has to be kept to:
+// `objects` may be written.
+enum rackmem_status rackmem_objects_open(struct rackmem_thread thread,
+                                         uint64_t address,
+                                         struct rackmem_objects *objects);
+
+// Forgets objects here; they stay, for others. Closing null does nothing. The OS thread that uses their thread.
+enum rackmem_status rackmem_objects_close(struct rackmem_objects objects);
+
+// Gives objects back, once those who write them are done, and closes the handle. Operations on them are refused from then on, through
+// whichever handle. If it fails, the handle stays open. The OS thread that uses their thread.
+enum rackmem_status rackmem_objects_free(struct rackmem_objects objects);
+
+// The address of objects, for other threads and processes; 0 if there is no such handle. The OS thread that uses their thread.
+uint64_t rackmem_objects_address(struct rackmem_objects objects);
+
+// How many objects there are; 0 if there is no such handle. The OS thread that uses their thread.
+size_t rackmem_objects_count(struct rackmem_objects objects);
+
+// Bytes of each object; 0 if there is no such handle. The OS thread that uses their thread.
+size_t rackmem_objects_len(struct rackmem_objects objects);
+
+// Reads an object whole: `len` is its length. A read that a writer comes into is tried again, `attempts` times in all (0: until it
+// succeeds); then `RACKMEM_BUSY`. `*version` is its version (null: not wanted). After a failure there may be anything at `into`. The
+// OS thread that uses their thread.
+//
+// What has to be kept to:
+// `len` bytes may be written at `into`; `version` is null, or may be written.
+enum rackmem_status rackmem_objects_read(struct rackmem_objects objects,
+                                         size_t index,
+                                         void *into,
+                                         size_t len,
+                                         uint32_t attempts,
+                                         uint64_t *version);
+
+// The same, where no attempt begins more than so many nanoseconds from now. The OS thread that uses their thread.
+//
+// What has to be kept to:
+// As `rackmem_objects_read`.
+enum rackmem_status rackmem_objects_timedread(struct rackmem_objects objects,
+                                              size_t index,
+                                              void *into,
+                                              size_t len,
+                                              uint64_t nanoseconds,
+                                              uint64_t *version);
+
+// Writes `len` bytes of an object from byte `at` on, as a whole for all who read it. `*version` is the version that it has then (null:
+// not wanted). The OS thread that uses their thread.
+//
+// What has to be kept to:
+// There are `len` bytes at `from`; `version` is null, or may be written.
+enum rackmem_status rackmem_objects_write(struct rackmem_objects objects,
+                                          size_t index,
+                                          size_t at,
+                                          const void *from,
+                                          size_t len,
+                                          uint64_t *version);
+
+// Writes all of an object (`len` is its length) if it still has the version `expected`, which a read has returned; otherwise, and if
+// somebody is writing it, `RACKMEM_CHANGED`: read it again. That is how an object is changed by what is in it. The OS thread that uses
+// their thread.
+//
+// What has to be kept to:
+// As `rackmem_objects_write`.
+enum rackmem_status rackmem_objects_write_if(struct rackmem_objects objects,
+                                             size_t index,
+                                             uint64_t expected,
+                                             const void *from,
+                                             size_t len,
+                                             uint64_t *version);
+
+// Creates a store of chains. The OS thread that uses `thread`.
+//
+// What has to be kept to:
+// `config` is there, and the homes that it names; `chains` may be written.
+enum rackmem_status rackmem_chains_create(struct rackmem_thread thread,
+                                          const struct rackmem_chains_config *config,
+                                          struct rackmem_chains *chains);
+
+// Opens the store at this address, which `rackmem_chains_address` has named, in this or another process. The OS thread that uses
+// `thread`.
+//
+// What has to be kept to:
+// `chains` may be written.
+enum rackmem_status rackmem_chains_open(struct rackmem_thread thread,
+                                        uint64_t address,
+                                        struct rackmem_chains *chains);
+
+// Ends this client; the store stays, for others. Closing null does nothing. The OS thread that uses its thread.
+enum rackmem_status rackmem_chains_close(struct rackmem_chains chains);
+
+// Ends the store, frees its memory, and closes the handle. Clients that still use it are told that it is not there. If it fails, the
+// handle stays open. The OS thread that uses its thread.
+enum rackmem_status rackmem_chains_free(struct rackmem_chains chains);
+
+// The address of a store, for other threads and processes; 0 if there is no such handle. The OS thread that uses its thread.
+uint64_t rackmem_chains_address(struct rackmem_chains chains);
+
+// The value of a key: `*len` is its length. `RACKMEM_NOT_FOUND`: it has none. `RACKMEM_TOO_LONG`: it does not fit the `capacity` bytes
+// at `into`; `*len` says how many it needs. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `capacity` bytes may be written at `into`; `len` may be written.
+enum rackmem_status rackmem_chains_get(struct rackmem_chains chains,
+                                       uint64_t key,
+                                       void *into,
+                                       size_t capacity,
+                                       size_t *len);
+
+// Stores a value, instead of what was there. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// There are `len` bytes at `from`.
+enum rackmem_status rackmem_chains_put(struct rackmem_chains chains,
+                                       uint64_t key,
+                                       const void *from,
+                                       size_t len);
+
+// Removes the key's value, if it has one. The OS thread that uses its thread.
+enum rackmem_status rackmem_chains_delete(struct rackmem_chains chains, uint64_t key);
 
 #ifdef __cplusplus
 }  // extern "C"

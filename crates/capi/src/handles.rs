@@ -17,6 +17,7 @@
 //! given out, and taken away after the handle was closed, by whoever closed it.
 #![allow(unsafe_code)]
 
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -29,10 +30,11 @@ use rackmem::NodeHandle;
 use crate::rack::Thread;
 use crate::status::{Failure, RackmemStatus, guarded};
 
-/// Added to a handle's number in its slot, where zero means that nothing is open. (The null handle is zero, too.)
-const KEY: u64 = 0x5eed_1e55;
-/// Stands in the slot of a thread while a call has its turn. No handle has this key: its number would be negative.
+/// Stands in the slot of a thread while a call has its turn. No handle has this number.
 const IN_TURN: u64 = 1;
+/// Stands in the first slot, where the null handle leads: nothing is ever opened there. No handle has this number, and no number is
+/// less likely to be passed for one.
+const NEVER: u64 = 0x5eed_1e55_f0f0_f0f0;
 /// Bits of a handle's kind.
 const KIND_BITS: u32 = 6;
 /// Names of kinds, by their numbers.
@@ -52,15 +54,14 @@ const NAMES: [&str; 9] = [
 pub(crate) trait Kind: Sized + Send + 'static {
     /// Its place in [`NAMES`].
     const NUMBER: u64;
-    /// Has the size of a slot as its alignment, or less.
+    /// How many can be open at a time, and one: a power of two.
+    const SLOTS: usize;
+    /// Makes slots a power of two of bytes, so that they are found without a multiplication.
     type Align;
-    /// All that there can be.
-    fn slots() -> &'static [Slot<Self>];
-    /// Which of them are free.
-    fn free() -> &'static Mutex<FreeSlots>;
+    /// Where they are.
+    fn table() -> &'static Table<Self>;
 }
 
-/// Makes slots a power of two of bytes, so that they are found without a multiplication.
 #[repr(align(64))]
 pub(crate) struct Align64;
 #[repr(align(128))]
@@ -70,42 +71,66 @@ pub(crate) struct Align256;
 #[repr(align(1024))]
 pub(crate) struct Align1024;
 
-/// The table of a kind: zeroes, until it is used.
-pub(crate) struct Slots<T: Kind, const COUNT: usize>(pub(crate) [Slot<T>; COUNT]);
-
-impl<T: Kind, const COUNT: usize> Slots<T, COUNT> {
-    pub(crate) const NONE: Self = Self([const { Slot::NONE }; COUNT]);
+/// The slots of a kind. Before something of it is opened that is the one in here.
+pub(crate) struct Table<T: Kind> {
+    /// Which bits of a handle say where its slot is, in bytes from the first. Written after `first`, and read before it.
+    mask: AtomicU64,
+    first: AtomicPtr<Slot<T>>,
+    free: Mutex<FreeSlots>,
 }
 
-// SAFETY: threads reach a value by the rules at the head, one at a time or all to look; what it is may be sent to other threads.
-unsafe impl<T: Kind, const COUNT: usize> Sync for Slots<T, COUNT> {}
-
 /// Slots without a handle: those that had one, and all from `used` on.
-pub(crate) struct FreeSlots {
+struct FreeSlots {
     former: Vec<usize>,
     used: usize,
 }
 
-impl FreeSlots {
-    pub(crate) const ALL: Mutex<Self> = Mutex::new(Self { former: Vec::new(), used: 0 });
+impl<T: Kind> Table<T> {
+    pub(crate) const fn of(first: &'static Slot<T>) -> Self {
+        let free = FreeSlots { former: Vec::new(), used: 0 };
+        let first = AtomicPtr::new(ptr::from_ref(first).cast_mut());
+        Self { mask: AtomicU64::new(0), first, free: Mutex::new(free) }
+    }
+
+    fn free(&self) -> MutexGuard<'_, FreeSlots> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All slots that were used so far.
+    fn slots(&self, free: &FreeSlots) -> &'static [Slot<T>] {
+        // SAFETY: as many are there, for ever: `reserve` has made more.
+        unsafe { std::slice::from_raw_parts(self.first.load(Acquire), free.used) }
+    }
+
+    /// Makes the table. It takes memory where it is used.
+    fn reserve(&self, free: &mut FreeSlots) {
+        let layout = Layout::array::<Slot<T>>(T::SLOTS).expect("it fits memory");
+        // SAFETY: the layout has bytes; zeroes are slots without a handle.
+        let first = unsafe { alloc_zeroed(layout) }.cast::<Slot<T>>();
+        if first.is_null() {
+            handle_alloc_error(layout);
+        }
+        // SAFETY: it was just made.
+        unsafe { &*first }.open.store(NEVER, Relaxed);
+        free.used = 1;
+        self.first.store(first, Release);
+        self.mask.store(((T::SLOTS - 1) * size_of::<Slot<T>>()) as u64, Release);
+    }
 }
 
-/// Says which table a kind has, of how many slots.
+/// Says where the slots of a kind are, and how many.
 macro_rules! kind {
-    ($T:ty, $number:literal, $align:ty, $count:expr) => {
+    ($T:ty, $number:literal, $align:ty, $slots:expr) => {
         impl $crate::handles::Kind for $T {
             const NUMBER: u64 = $number;
+            const SLOTS: usize = $slots;
             type Align = $align;
 
             #[inline(always)]
-            fn slots() -> &'static [$crate::handles::Slot<Self>] {
-                static SLOTS: $crate::handles::Slots<$T, { $count }> = $crate::handles::Slots::NONE;
-                &SLOTS.0
-            }
-
-            fn free() -> &'static std::sync::Mutex<$crate::handles::FreeSlots> {
-                static FREE: std::sync::Mutex<$crate::handles::FreeSlots> = $crate::handles::FreeSlots::ALL;
-                &FREE
+            fn table() -> &'static $crate::handles::Table<Self> {
+                static FIRST: $crate::handles::Slot<$T> = $crate::handles::Slot::NEVER;
+                static TABLE: $crate::handles::Table<$T> = $crate::handles::Table::of(&FIRST);
+                &TABLE
             }
         }
     };
@@ -116,7 +141,7 @@ pub(crate) use kind;
 #[repr(C)]
 pub(crate) struct Slot<T: Kind> {
     align: [T::Align; 0],
-    /// The number of the handle that is open, and [`KEY`].
+    /// The number of the handle that is open; or 0.
     open: AtomicU64,
     /// The thread that it was opened through.
     thread: AtomicPtr<Slot<Thread>>,
@@ -125,10 +150,14 @@ pub(crate) struct Slot<T: Kind> {
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
+// SAFETY: threads reach a value by the rules at the head, one at a time or all to look; what it is may be sent to other threads.
+unsafe impl<T: Kind> Sync for Slot<T> {}
+
 impl<T: Kind> Slot<T> {
-    const NONE: Self = Self {
+    /// One in which nothing is ever opened.
+    pub(crate) const NEVER: Self = Self {
         align: [],
-        open: AtomicU64::new(0),
+        open: AtomicU64::new(NEVER),
         thread: AtomicPtr::new(ptr::null_mut()),
         last: AtomicU64::new(0),
         value: UnsafeCell::new(MaybeUninit::uninit()),
@@ -137,25 +166,30 @@ impl<T: Kind> Slot<T> {
     /// Where a slot's number begins in that of a handle.
     const SHIFT: u32 = {
         assert!(size_of::<Self>().is_power_of_two() && size_of::<Self>() >= 1 << KIND_BITS);
+        assert!(T::SLOTS.is_power_of_two());
         size_of::<Self>().trailing_zeros()
     };
 
     #[inline(always)]
     fn at(id: u64) -> &'static Self {
-        let slots = T::slots();
-        &slots[(id >> Self::SHIFT) as usize % slots.len()]
+        let table = T::table();
+        let offset = id & table.mask.load(Acquire);
+        let first = table.first.load(Acquire);
+        // SAFETY: the mask has bits of whole slots only, and leads to one of the table: there is one slot as long as the mask is 0, and
+        // behind `first`, which is loaded later, are as many as the mask says.
+        unsafe { &*first.byte_add(offset as usize) }
     }
 
     /// The number of a handle's slot.
     pub(crate) fn number(id: u64) -> usize {
-        (id >> Self::SHIFT) as usize % T::slots().len()
+        (id >> Self::SHIFT) as usize % T::SLOTS
     }
 
     /// The slot of an open handle; of a thread, unless a call has its turn.
     #[inline(always)]
     pub(crate) fn find(id: u64) -> Option<&'static Self> {
         let slot = Self::at(id);
-        if slot.open.load(Acquire) == id.wrapping_add(KEY) { Some(slot) } else { None }
+        if slot.open.load(Acquire) == id { Some(slot) } else { None }
     }
 
     /// The same; otherwise what is wrong with the handle.
@@ -190,23 +224,26 @@ impl<T: Kind> Slot<T> {
 
     /// Gives out a handle.
     pub(crate) fn open(value: T, thread: Option<&'static Slot<Thread>>) -> Result<u64, Failure> {
-        let slots = T::slots();
-        let mut free = lock(T::free());
+        let table = T::table();
+        let mut free = table.free();
+        if free.used == 0 {
+            table.reserve(&mut free);
+        }
         let at = match free.former.pop() {
             Some(at) => at,
-            None if free.used < slots.len() => {
+            None if free.used < T::SLOTS => {
                 free.used += 1;
                 free.used - 1
             }
             None => {
-                let (name, most) = (NAMES[T::NUMBER as usize], slots.len());
+                let (name, most) = (NAMES[T::NUMBER as usize], T::SLOTS - 1);
                 let text = format_args!("{most} handles of the kind {name} are open: close some first");
                 return Err(Failure::new(RackmemStatus::TooMany, text));
             }
         };
+        let slot = &table.slots(&free)[at];
         drop(free);
-        let slot = &slots[at];
-        let generation = (slots.len() as u64) << Self::SHIFT;
+        let generation = (T::SLOTS as u64) << Self::SHIFT;
         let id = match slot.last.load(Relaxed) {
             0 => generation + ((at as u64) << Self::SHIFT) + T::NUMBER,
             last => last + generation,
@@ -215,21 +252,21 @@ impl<T: Kind> Slot<T> {
         unsafe { slot.value.get().write(MaybeUninit::new(value)) };
         slot.thread.store(thread.map_or(ptr::null_mut(), |slot| ptr::from_ref(slot).cast_mut()), Relaxed);
         slot.last.store(id, Relaxed);
-        slot.open.store(id.wrapping_add(KEY), Release);
+        slot.open.store(id, Release);
         Ok(id)
     }
 
     /// Takes back what a handle stood for. None: somebody else has just done that.
     pub(crate) fn close(&'static self) -> Option<T> {
-        let key = self.last.load(Relaxed).wrapping_add(KEY);
-        self.open.compare_exchange(key, 0, AcqRel, Relaxed).is_ok().then(|| self.take())
+        let id = self.last.load(Relaxed);
+        self.open.compare_exchange(id, 0, AcqRel, Relaxed).is_ok().then(|| self.take())
     }
 
     fn take(&'static self) -> T {
         // SAFETY: its handle was open, and whoever calls has closed it; so the value is there, and nobody takes it a second time. That
         // nobody uses it meanwhile is what the header asks for.
         let value = unsafe { self.value.get().read().assume_init() };
-        lock(T::free()).former.push((ptr::from_ref(self).addr() - T::slots().as_ptr().addr()) / size_of::<Self>());
+        T::table().free().former.push(Self::number(self.last.load(Relaxed)));
         value
     }
 
@@ -264,9 +301,9 @@ impl<T: Kind> Slot<T> {
 
     /// Closes what was opened through a thread.
     pub(crate) fn close_all_of(thread: &'static Slot<Thread>, mut before: impl FnMut(&mut T)) {
-        let used = lock(T::free()).used;
-        for slot in &T::slots()[..used] {
-            let is_open = slot.open.load(Acquire) != 0;
+        let slots = T::table().slots(&T::table().free());
+        for slot in slots {
+            let is_open = ![0, NEVER].contains(&slot.open.load(Acquire));
             if is_open && ptr::eq(slot.thread.load(Relaxed), thread) {
                 // SAFETY: the thread's turn is ours, so nobody else uses what it has opened.
                 before(unsafe { slot.alone() });
@@ -284,10 +321,6 @@ impl Slot<Thread> {
     }
 }
 
-fn lock(free: &'static Mutex<FreeSlots>) -> MutexGuard<'static, FreeSlots> {
-    free.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn in_turn() -> Failure {
     Failure::new(
         RackmemStatus::WrongThread,
@@ -298,16 +331,16 @@ fn in_turn() -> Failure {
 /// A call that uses a thread, until this is dropped: others are refused meanwhile.
 pub(crate) struct Turn {
     slot: &'static Slot<Thread>,
-    key: u64,
+    id: u64,
 }
 
 impl Turn {
     fn begin(slot: &'static Slot<Thread>) -> Result<Self, Failure> {
-        let key = slot.last.load(Relaxed).wrapping_add(KEY);
-        match slot.open.compare_exchange(key, IN_TURN, Acquire, Relaxed) {
-            Ok(_) => Ok(Self { slot, key }),
+        let id = slot.last.load(Relaxed);
+        match slot.open.compare_exchange(id, IN_TURN, Acquire, Relaxed) {
+            Ok(_) => Ok(Self { slot, id }),
             Err(IN_TURN) => Err(in_turn()),
-            Err(_) => Err(Slot::<Thread>::why_not(slot.last.load(Relaxed))),
+            Err(_) => Err(Slot::<Thread>::why_not(id)),
         }
     }
 
@@ -338,7 +371,7 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.slot.open.store(self.key, Release);
+        self.slot.open.store(self.id, Release);
     }
 }
 

@@ -87,8 +87,8 @@ pub(crate) struct OpenRack {
 /// An open thread.
 pub(crate) struct Thread {
     pub(crate) handle: NodeHandle,
-    /// Addresses of the locks that were opened, and their slots: a lock may be open twice, and is taken once.
-    pub(crate) locks: BTreeSet<(u64, usize)>,
+    /// Addresses of the locks that were opened, and their handles: a lock may be open twice, and is taken once.
+    pub(crate) locks: BTreeSet<(u64, u64)>,
 }
 
 kind!(OpenRack, 1, Align64, 1 << 8);
@@ -187,7 +187,7 @@ pub extern "C" fn rackmem_leave(rack: RackmemRack, nanoseconds: u64) -> RackmemS
 /// # Safety
 /// `info` may be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rackmem_info(rack: RackmemRack, info: *mut RackmemInfo) -> RackmemStatus {
+pub unsafe extern "C" fn rackmem_rack_info(rack: RackmemRack, info: *mut RackmemInfo) -> RackmemStatus {
     look::<OpenRack>(rack.id, |open| {
         // SAFETY: the caller promises it.
         let to = unsafe { To::at(info, "info") }?;
@@ -209,7 +209,7 @@ pub unsafe extern "C" fn rackmem_info(rack: RackmemRack, info: *mut RackmemInfo)
 /// # Safety
 /// `counters` may be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn rackmem_counters(
+pub unsafe extern "C" fn rackmem_rack_counters(
     rack: RackmemRack,
     counters: *mut RackmemCounters,
 ) -> RackmemStatus {

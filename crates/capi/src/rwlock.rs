@@ -2,6 +2,8 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use rackmem::{BytesReadGuard, BytesWriteGuard, Discipline, GlobalAddr, LockedBytes, NodeHandle, NodeId};
@@ -13,8 +15,6 @@ use crate::status::{Failure, RackmemStatus};
 
 /// Bytes before the data, as a `Locked` of Rust has them: the word that says whether they are poisoned, and their fencing number.
 const HEADER: usize = 16;
-/// Bytes of a word of it.
-const WORD: usize = 8;
 const POISONED: u64 = 1;
 
 /// A reader-writer lock and the bytes that it guards, which come with it. It belongs to the `rackmem_thread` that it was opened
@@ -51,15 +51,27 @@ enum Wait {
     AtMost(Duration),
 }
 
-/// Which word of the header this is.
+/// The parts of a region. (One that is too short for its header cannot be opened.)
 #[inline(always)]
-fn word_of(bytes: &[u8], which: usize) -> u64 {
-    u64::from_ne_bytes(bytes[which * WORD..][..WORD].try_into().expect("a word"))
+fn parts(words: &[AtomicU64]) -> Option<(&AtomicU64, &AtomicU64, *mut u8)> {
+    let [state, fence, data @ ..] = words else { return None };
+    // Words that threads may write to where they are shared; through pointers, too.
+    Some((state, fence, data.as_ptr().cast_mut().cast()))
 }
 
+/// Its data may be half written.
 #[inline(always)]
-fn set_word(bytes: &mut [u8], which: usize, value: u64) {
-    bytes[which * WORD..][..WORD].copy_from_slice(&value.to_ne_bytes());
+fn is_poisoned(state: &AtomicU64) -> bool {
+    state.load(Relaxed) & POISONED != 0
+}
+
+impl Guard {
+    fn words(&self) -> &[AtomicU64] {
+        match self {
+            Self::Read(guard) => guard.words(),
+            Self::Write(guard) => guard.words(),
+        }
+    }
 }
 
 impl Lock {
@@ -86,27 +98,21 @@ impl Lock {
     /// What to do when its handle goes: before the lock does, which the guard borrows. If it is held for writing, nobody knows whether
     /// that was done.
     pub(crate) fn abandon(&mut self) {
-        if let Some(Guard::Write(mut guard)) = self.held.take() {
-            let state = word_of(&guard, 0) | POISONED;
-            set_word(&mut guard, 0, state);
+        if let Some(Guard::Write(guard)) = self.held.take()
+            && let Some((state, ..)) = parts(guard.words())
+        {
+            state.fetch_or(POISONED, Relaxed);
         }
     }
 
     /// The thread is inside: where the data are, and whether they are poisoned. A writer's fencing number grows.
     fn enter(&mut self, guard: Guard) -> (*mut u8, bool) {
-        match self.held.insert(guard) {
-            Guard::Read(guard) => {
-                // Only to be read, which the header says.
-                (guard[HEADER..].as_ptr().cast_mut(), word_of(guard, 0) & POISONED != 0)
-            }
-            Guard::Write(guard) => {
-                let fence = word_of(guard, 1).wrapping_add(1);
-                set_word(guard, 1, fence);
-                let is_poisoned = word_of(guard, 0) & POISONED != 0;
-                // Last: nothing else looks at the data through the guard while C has the pointer.
-                (guard[HEADER..].as_mut_ptr(), is_poisoned)
-            }
+        let guard = self.held.insert(guard);
+        let (state, fence, data) = parts(guard.words()).expect("a region has a header");
+        if let Guard::Write(_) = guard {
+            fence.store(fence.load(Relaxed).wrapping_add(1), Relaxed);
         }
+        (data, is_poisoned(state))
     }
 
     fn wait(&self, handle: &mut NodeHandle, write: bool, wait: Wait) -> Result<Option<Guard>, Failure> {
@@ -131,17 +137,14 @@ impl Lock {
     }
 }
 
-/// True if the thread holds the lock through one of its handles.
-fn is_held(turn: &mut Turn, address: u64) -> bool {
-    let same = turn.thread().locks.range((address, 0)..=(address, usize::MAX));
-    // SAFETY: the thread's turn is ours, so nobody else uses what it has opened, and nothing here has it alone.
-    same.into_iter().any(|(_, slot)| unsafe { Lock::slot(*slot).value() }.held.is_some())
-}
-
-impl Lock {
-    fn slot(number: usize) -> &'static Slot<Self> {
-        &<Self as crate::handles::Kind>::slots()[number]
-    }
+/// True if the thread holds the lock, through this handle or another one.
+fn is_held(turn: &mut Turn, id: u64, open: &Lock) -> bool {
+    let address = open.bytes.addr().bits();
+    let same = turn.thread().locks.range((address, 0)..=(address, u64::MAX));
+    let others = same.filter(|(_, other)| *other != id).filter_map(|(_, other)| Slot::<Lock>::find(*other));
+    // SAFETY: the thread's turn is ours, so nobody else uses what it has opened; and these are others than `open`.
+    let is_held = |slot: &Slot<Lock>| unsafe { slot.value() }.held.is_some();
+    open.held.is_some() || others.into_iter().any(is_held)
 }
 
 /// Takes a lock, and says where its data are.
@@ -153,7 +156,7 @@ unsafe fn take(lock: RackmemRwlock, data: *mut *mut u8, write: bool, wait: Wait)
         // SAFETY: the caller promises it.
         let to = unsafe { To::cleared(data, "data", std::ptr::null_mut()) }?;
         // Also twice to read: a writer may come between, who waits for the first and whom the second waits for.
-        if open.held.is_some() || is_held(turn, open.bytes.addr().bits()) {
+        if is_held(turn, lock.id, open) {
             return Err(Failure::new(
                 RackmemStatus::Deadlock,
                 "this thread holds the lock already: unlock it first",
@@ -177,6 +180,12 @@ unsafe fn take(lock: RackmemRwlock, data: *mut *mut u8, write: bool, wait: Wait)
     })
 }
 
+/// What was there was looked at: the compiler need not look again.
+#[inline(always)]
+fn forget_none(former: Option<Guard>) {
+    std::mem::forget(former);
+}
+
 fn region(len: usize) -> Result<usize, Failure> {
     len.checked_next_multiple_of(8)
         .and_then(|len| len.checked_add(HEADER))
@@ -191,7 +200,7 @@ fn open(
 ) -> Result<RackmemStatus, Failure> {
     let address = bytes.addr().bits();
     let id = Slot::open(Lock { held: None, bytes, len }, Some(turn.slot()))?;
-    turn.thread().locks.insert((address, Slot::<Lock>::number(id)));
+    turn.thread().locks.insert((address, id));
     to.set(RackmemRwlock { id });
     Ok(RackmemStatus::Ok)
 }
@@ -241,7 +250,7 @@ pub unsafe extern "C" fn rackmem_rwlock_open(
 }
 
 fn forget(turn: &mut Turn, id: u64, address: u64) {
-    turn.thread().locks.remove(&(address, Slot::<Lock>::number(id)));
+    turn.thread().locks.remove(&(address, id));
 }
 
 /// Forgets a lock here. The lock itself stays, for others. If it is held it is released; if it is held for writing, its data are
@@ -262,15 +271,14 @@ pub extern "C" fn rackmem_rwlock_close(lock: RackmemRwlock) -> RackmemStatus {
 pub extern "C" fn rackmem_rwlock_free(lock: RackmemRwlock) -> RackmemStatus {
     let id = lock.id;
     end::<Lock>(id, |turn, lock| {
-        let address = lock.bytes.addr().bits();
-        if lock.held.is_some() || is_held(turn, address) {
+        if is_held(turn, id, lock) {
             return Err(Failure::new(
                 RackmemStatus::Deadlock,
                 "this thread holds the lock: unlock it before it is freed",
             ));
         }
         lock.bytes.clone().free(turn.handle())?;
-        forget(turn, id, address);
+        forget(turn, id, lock.bytes.addr().bits());
         Ok(())
     })
 }
@@ -302,12 +310,12 @@ pub unsafe extern "C" fn rackmem_rwlock_read(lock: RackmemRwlock, data: *mut *co
         let (open, thread): (&mut Lock, &Thread) = unsafe { (slot.alone(), slot.thread().value()) };
         if open.held.is_none()
             && let Some(guard) = open.bytes.read_here(&thread.handle)
-            && word_of(&guard, 0) & POISONED == 0
+            && let Some((state, _, at)) = parts(guard.words())
+            && !is_poisoned(state)
         {
-            let at = guard[HEADER..].as_ptr();
             // SAFETY: a lock stays in its slot until it is closed, and its guard is dropped first. The caller promises the rest.
             unsafe {
-                open.held = Some(Guard::Read(Lock::reading(guard)));
+                forget_none(open.held.replace(Guard::Read(Lock::reading(guard))));
                 data.write(at.cast());
             }
             return RackmemStatus::Ok;
@@ -337,15 +345,14 @@ pub unsafe extern "C" fn rackmem_rwlock_write(lock: RackmemRwlock, data: *mut *m
         // SAFETY: both handles are open, and the caller is the one OS thread that uses them; no call has the thread's turn.
         let (open, thread): (&mut Lock, &Thread) = unsafe { (slot.alone(), slot.thread().value()) };
         if open.held.is_none()
-            && let Some(mut guard) = open.bytes.write_here(&thread.handle)
-            && word_of(&guard, 0) & POISONED == 0
+            && let Some(guard) = open.bytes.write_here(&thread.handle)
+            && let Some((state, fence, at)) = parts(guard.words())
+            && !is_poisoned(state)
         {
-            let fence = word_of(&guard, 1).wrapping_add(1);
-            set_word(&mut guard, 1, fence);
-            let at = guard[HEADER..].as_mut_ptr();
+            fence.store(fence.load(Relaxed).wrapping_add(1), Relaxed);
             // SAFETY: a lock stays in its slot until it is closed, and its guard is dropped first. The caller promises the rest.
             unsafe {
-                open.held = Some(Guard::Write(Lock::writing(guard)));
+                forget_none(open.held.replace(Guard::Write(Lock::writing(guard))));
                 data.write(at.cast());
             }
             return RackmemStatus::Ok;
@@ -450,10 +457,10 @@ fn unlock_nothing(lock: RackmemRwlock) -> RackmemStatus {
 /// told. Poison does not go by itself. The OS thread that uses its thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn rackmem_rwlock_set_poisoned(lock: RackmemRwlock, poisoned: bool) -> RackmemStatus {
-    with::<Lock>(lock.id, |_, open| match &mut open.held {
+    with::<Lock>(lock.id, |_, open| match &open.held {
         Some(Guard::Write(guard)) => {
-            let state = word_of(guard, 0) & !POISONED | u64::from(poisoned);
-            set_word(guard, 0, state);
+            let (state, ..) = parts(guard.words()).expect("a region has a header");
+            state.store(state.load(Relaxed) & !POISONED | u64::from(poisoned), Relaxed);
             Ok(RackmemStatus::Ok)
         }
         Some(Guard::Read(_)) => Err(not_held("the lock is held to read only: take it to write")),
@@ -475,7 +482,8 @@ pub unsafe extern "C" fn rackmem_rwlock_fence(lock: RackmemRwlock, fence: *mut u
         let Some(Guard::Write(guard)) = &open.held else {
             return Err(not_held("the lock is not held for writing through this handle: take it to write"));
         };
-        to.set(word_of(guard, 1));
+        let (_, fence, _) = parts(guard.words()).expect("a region has a header");
+        to.set(fence.load(Relaxed));
         Ok(RackmemStatus::Ok)
     })
 }

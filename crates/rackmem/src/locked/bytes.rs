@@ -1,6 +1,7 @@
 //! A region of plain bytes behind a lock that carries it.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use live::actor::Wait;
@@ -184,12 +185,28 @@ impl LockedBytes {
     }
 }
 
+impl BytesReadGuard<'_> {
+    /// The words that the bytes lie in.
+    #[inline]
+    pub fn words(&self) -> &[AtomicU64] {
+        self.inside.words()
+    }
+}
+
 impl Deref for BytesReadGuard<'_> {
     type Target = [u8];
 
     #[inline]
     fn deref(&self) -> &[u8] {
         view::bytes(&self.inside, self.len)
+    }
+}
+
+impl BytesWriteGuard<'_> {
+    /// The words that the bytes lie in.
+    #[inline]
+    pub fn words(&self) -> &[AtomicU64] {
+        self.inside.words()
     }
 }
 

@@ -156,7 +156,7 @@ impl<W: Word> Words<W> {
         index: usize,
         operation: WordOperation<W>,
     ) -> Result<Pending<W>, Error> {
-        match self.run_here(node, index, operation) {
+        match self.quick(node, index, operation) {
             Some(old) => Ok(Pending::done(old)),
             None => {
                 let (operation, operands) = operation.parts();
@@ -167,10 +167,8 @@ impl<W: Word> Words<W> {
 
     /// Executes it, where nothing is out of the ordinary: the words are within reach, there is such a one, and nobody has to look at
     /// the lease. All that is seldom is left to one call behind it, so that this is short wherever it is inlined.
-    ///
-    /// None: the operations themselves do it. Public for bindings, which tell the ways apart.
     #[inline(always)]
-    pub fn run_here(&self, node: &NodeHandle, index: usize, operation: WordOperation<W>) -> Option<W> {
+    fn quick(&self, node: &NodeHandle, index: usize, operation: WordOperation<W>) -> Option<W> {
         // This process's, or another's of this machine: within reach of this processor, in any case.
         let Opened::Near(region) = &self.region else { return None };
         if node.watches() {
@@ -180,6 +178,19 @@ impl<W: Word> Words<W> {
         let double = region.word(at).ok()?;
         let (operation, operands): (Operation, Operands) = operation.parts();
         Some(W::of_bits(execute(double, W::WIDTH, is_upper, operation, operands)))
+    }
+
+    /// The same for bindings, which tell the ways apart: also None where memory is not in one piece. Then the operations themselves do
+    /// it.
+    #[inline(always)]
+    pub fn run_here(&self, node: &NodeHandle, index: usize, operation: WordOperation<W>) -> Option<W> {
+        let Opened::Near(region) = &self.region else { return None };
+        if node.watches() {
+            return None;
+        }
+        let (at, is_upper) = Self::place_of(index);
+        let (operation, operands) = operation.parts();
+        Some(W::of_bits(execute(region.word_in_first(at)?, W::WIDTH, is_upper, operation, operands)))
     }
 
     /// The double word that it lies in, and whether it is its upper half.
@@ -194,7 +205,7 @@ impl<W: Word> Words<W> {
     /// Executes it, and waits for what the word was before.
     #[inline(always)]
     fn run(&self, node: &mut NodeHandle, index: usize, operation: WordOperation<W>) -> Result<W, Error> {
-        match self.run_here(node, index, operation) {
+        match self.quick(node, index, operation) {
             Some(old) => Ok(old),
             None => {
                 let (operation, operands) = operation.parts();
@@ -206,7 +217,7 @@ impl<W: Word> Words<W> {
     /// Begins it; nobody asks how it ended, but [`NodeHandle::flush`].
     #[inline(always)]
     fn begin(&self, node: &mut NodeHandle, index: usize, operation: WordOperation<W>) -> Result<(), Error> {
-        match self.run_here(node, index, operation) {
+        match self.quick(node, index, operation) {
             Some(_) => Ok(()),
             None => {
                 let (operation, operands) = operation.parts();

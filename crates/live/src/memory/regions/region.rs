@@ -160,6 +160,12 @@ impl Region {
         self.words(at, 1).map(|(first, _)| &first[0]).ok_or(Missing::Beyond)
     }
 
+    /// The same, if it is in the first chunk, or nothing: with nothing else on the way.
+    #[inline(always)]
+    pub fn word_in_first(&self, at: usize) -> Option<&AtomicU64> {
+        if self.is_alive() { self.first.get(at) } else { None }
+    }
+
     /// Tries to read an object whole, once: [`Object::read`], with nothing on the way of the common case.
     ///
     /// # Errors
