@@ -138,6 +138,18 @@ unsafe extern "C" fn read_word_missing(
 /// Writes a word of coherent memory. The OS thread that uses `thread`.
 #[unsafe(no_mangle)]
 pub extern "C" fn rackmem_write_word(thread: RackmemThread, address: u64, value: u64) -> RackmemStatus {
+    if let Some(slot) = Slot::<Thread>::find(thread.id)
+        // SAFETY: the handle is open, and the caller is the one OS thread that uses it; no call has its turn.
+        && unsafe { slot.alone() }.handle.write_word_here(addr(address), value)
+    {
+        return RackmemStatus::Ok;
+    }
+    write_word_missing(thread, address, value)
+}
+
+#[cold]
+#[inline(never)]
+extern "C" fn write_word_missing(thread: RackmemThread, address: u64, value: u64) -> RackmemStatus {
     with_thread(thread.id, |turn| {
         turn.handle().write_word(addr(address), value)?;
         Ok(RackmemStatus::Ok)

@@ -131,17 +131,23 @@ impl NodeHandle {
     /// As for [`NodeHandle::read_word`].
     #[inline]
     pub fn write_word(&mut self, addr: GlobalAddr, value: u64) -> Result<(), Error> {
-        if addr.bits() & self.slow == 0 {
-            match self.cache.store_word(&mut self.hints, addr, value) {
-                Some(Unpinned::Quiet) => return Ok(()),
-                Some(Unpinned::AgentWaits(frame)) => {
-                    self.tell_agents(frame);
-                    return Ok(());
-                }
-                None => {}
-            }
+        if self.write_word_here(addr, value) { Ok(()) } else { self.write_word_missing(addr, value) }
+    }
+
+    /// Writes an aligned word, if that is a hit: for bindings, which tell the ways apart. False: [`NodeHandle::write_word`] does it.
+    #[inline(always)]
+    pub fn write_word_here(&mut self, addr: GlobalAddr, value: u64) -> bool {
+        if addr.bits() & self.slow != 0 {
+            return false;
         }
-        self.write_word_missing(addr, value)
+        match self.cache.store_word(&mut self.hints, addr, value) {
+            Some(Unpinned::Quiet) => true,
+            Some(Unpinned::AgentWaits(frame)) => {
+                self.tell_agents(frame);
+                true
+            }
+            None => false,
+        }
     }
 
     #[cold]

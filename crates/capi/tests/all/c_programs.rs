@@ -1,50 +1,213 @@
-//! C programs that use the library as their authors would: compiled with `cc`, linked with it, run.
+//! C programs that use the library as their authors would: compiled, as C and as C++, linked with it, run.
 
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+
+use rackmem::rack_file::TransportKind;
+
+use crate::places::Places;
+
+/// How programs are compiled.
+const C: [&str; 2] = ["cc", "-std=c11"];
+const CPP: [&str; 2] = ["c++", "-std=c++17"];
+
+pub(crate) fn crate_dir() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
 
 /// Where cargo has put the library in this form.
-fn library(name: &str) -> PathBuf {
+pub(crate) fn library(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let deps = test.parent().unwrap();
     let places = [deps.join(name), deps.parent().unwrap().join(name)];
     places.iter().find(|place| place.exists()).cloned().unwrap_or_else(|| panic!("no {name} in {places:?}"))
 }
 
-/// Compiles a program with these arguments behind it, and runs it.
-fn runs(program: &str, name: &str, library_args: &[&str]) {
-    if Command::new("cc").arg("--version").output().is_err() {
-        println!("SKIPPED: there is no C compiler `cc` here");
-        return;
+/// An empty folder of this test's.
+pub(crate) fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// The program of a source, compiled with these arguments behind it. None: there is no such compiler.
+pub(crate) fn compiled(source: &Path, name: &str, [compiler, standard]: [&str; 2], library: &[&str]) -> Option<PathBuf> {
+    if Command::new(compiler).arg("--version").output().is_err() {
+        println!("SKIPPED: there is no compiler `{compiler}` here");
+        return None;
     }
-    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let executable = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let compiled = Command::new("cc")
-        .args(["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread"])
-        .arg("-I")
-        .arg(crate_dir.join("include"))
-        .arg(crate_dir.join("tests/c").join(program))
-        .args(library_args)
+    let executable = folder(name).join("program");
+    let language = if compiler == "c++" { "c++" } else { "c" };
+    let compiled = Command::new(compiler)
+        .args([standard, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pedantic", "-pthread", "-I"])
+        .arg(crate_dir().join("include"))
+        .args(["-x", language])
+        .arg(source)
+        .args(["-x", "none"])
+        .args(library)
         .args(["-lm", "-ldl", "-o"])
         .arg(&executable)
         .output()
         .unwrap();
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    let ran = Command::new(&executable).output().unwrap();
-    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    assert_eq!(ran.stdout, b"ok\n");
+    Some(executable)
+}
+
+pub(crate) fn source(name: &str) -> PathBuf {
+    crate_dir().join("tests/c").join(name)
+}
+
+/// Runs a program, which has to say at last that all is well.
+pub(crate) fn runs(program: &Path) {
+    let ran = Command::new(program).output().unwrap();
+    assert!(ran.status.success(), "{}: {}", ran.status, String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.stdout.ends_with(b"ok\n"), "{}", String::from_utf8_lossy(&ran.stdout));
+}
+
+/// As C and as C++, with the static library.
+fn runs_as_both(name: &str) {
+    let library = library("librackmem_c.a");
+    for language in [C, CPP] {
+        let to = format!("{name}-{}", language[0]);
+        if let Some(program) = compiled(&source(name), &to, language, &[library.to_str().unwrap()]) {
+            runs(&program);
+        }
+    }
 }
 
 #[test]
 fn a_c_program_with_the_static_library_uses_locks_from_all_threads_and_nodes() {
-    let library = library("librackmem_c.a");
-    runs("locks.c", "locks_static", &[library.to_str().unwrap()]);
+    runs_as_both("locks.c");
+}
+
+#[test]
+fn every_function_does_what_it_says_and_refuses_what_makes_no_sense() {
+    runs_as_both("functions.c");
+}
+
+/// Links with a shared library that the loader finds by the name that programs ask for.
+#[cfg(target_os = "linux")]
+fn runs_with_shared(shared: &Path, to: &str) -> Option<PathBuf> {
+    let folder = folder(&format!("{to}-library"));
+    std::fs::copy(shared, folder.join("librackmem_c.so")).unwrap();
+    std::os::unix::fs::symlink("librackmem_c.so", folder.join(soname())).unwrap();
+    let path = folder.to_str().unwrap();
+    let arguments = [format!("-L{path}"), "-lrackmem_c".to_owned(), format!("-Wl,-rpath,{path}")];
+    let program = compiled(&source("locks.c"), to, C, &arguments.each_ref().map(String::as_str))?;
+    runs(&program);
+    // Without that name there is no program: it was linked by it.
+    std::fs::remove_file(folder.join(soname())).unwrap();
+    assert!(!Command::new(&program).output().unwrap().status.success(), "it asks for {}", soname());
+    Some(program)
+}
+
+/// The major version; while that is 0, the minor one, too.
+#[cfg(target_os = "linux")]
+fn soname() -> String {
+    let [major, minor] = [env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR")];
+    let version = if major == "0" { format!("0.{minor}") } else { major.to_owned() };
+    format!("librackmem_c.so.{version}")
 }
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_c_program_with_the_shared_library_uses_locks_from_all_threads_and_nodes() {
-    let library = library("librackmem_c.so");
-    let folder = library.parent().unwrap().to_str().unwrap();
-    runs("locks.c", "locks_shared", &[library.to_str().unwrap(), &format!("-Wl,-rpath,{folder}")]);
+fn a_c_program_with_the_shared_library_asks_for_it_by_its_version() {
+    runs_with_shared(&library("librackmem_c.so"), "locks-shared");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_static_library_can_be_linked_into_a_shared_one_whose_symbols_have_versions() {
+    if Command::new("cc").arg("--version").output().is_err() {
+        return println!("SKIPPED: there is no compiler `cc` here");
+    }
+    let shared = folder("versioned").join("librackmem_c.so");
+    let map = format!("-Wl,--version-script={}", crate_dir().join("rackmem.map").display());
+    let linked = Command::new("cc")
+        .args(["-shared", "-Wl,--whole-archive"])
+        .arg(library("librackmem_c.a"))
+        .args(["-Wl,--no-whole-archive", "-Wl,--gc-sections", &map])
+        .arg(format!("-Wl,-soname,{}", soname()))
+        .args(["-pthread", "-lm", "-ldl", "-o"])
+        .arg(&shared)
+        .output()
+        .unwrap();
+    assert!(linked.status.success(), "{}", String::from_utf8_lossy(&linked.stderr));
+    let program = runs_with_shared(&shared, "locks-versioned").expect("there is a compiler");
+    let version = soname().replace("librackmem_c.so.", "RACKMEM_");
+    let bytes = std::fs::read(program).unwrap();
+    assert!(
+        bytes.windows(version.len()).any(|part| part == version.as_bytes()),
+        "the program needs symbols of {version}: see rackmem.map"
+    );
+}
+
+/// A process of `processes.c`, which ends with this.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Process {
+    fn start(program: &Path, file: &Path, how: &str, node: u16, all: usize, addresses: &[&str]) -> Self {
+        let mut command = Command::new(program);
+        command.arg(file).args([how, &node.to_string(), &all.to_string()]).args(addresses);
+        Self(command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap())
+    }
+
+    fn ends_well(mut self, said: &mut impl std::io::Read) {
+        let mut all = String::new();
+        said.read_to_string(&mut all).unwrap();
+        assert!(self.0.wait().unwrap().success() && all.ends_with("ok\n"), "{all}");
+    }
+}
+
+/// One process makes everything, the others find it by address; all change it.
+fn share(places: &Places, processes: &[(&str, u16)], name: &str) {
+    let library = library("librackmem_c.a");
+    let Some(program) = compiled(&source("processes.c"), name, C, &[library.to_str().unwrap()]) else { return };
+    let ((how, node), others) = processes.split_first().unwrap();
+    let file = places.file();
+    let mut first = Process::start(&program, &file, how, *node, processes.len(), &[]);
+    let mut said = BufReader::new(first.0.stdout.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    let addresses: Vec<&str> = line.split_whitespace().collect();
+    let others: Vec<_> = others
+        .iter()
+        .map(|(how, node)| Process::start(&program, &file, how, *node, processes.len(), &addresses))
+        .collect();
+    first.ends_well(&mut said);
+    for mut other in others {
+        let mut said = other.0.stdout.take().unwrap();
+        other.ends_well(&mut said);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn three_processes_share_everything_over_shared_memory() {
+    let places = Places::start_some("c-shm", TransportKind::SharedMemory, "", 0);
+    share(&places, &[("join", 0), ("join", 1), ("join", 2)], "processes-shm");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn processes_that_are_attached_to_daemons_share_everything() {
+    let mut places = Places::start("c-attached", TransportKind::SharedMemory, "");
+    drop(places.attached());
+    share(&places, &[("attach", 0), ("attach", 1), ("attach", 1), ("attach", 2)], "processes-attached");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn three_processes_share_everything_over_udp() {
+    let places = Places::start_some("c-udp", TransportKind::Udp, "", 0);
+    share(&places, &[("join", 0), ("join", 1), ("join", 2)], "processes-udp");
 }

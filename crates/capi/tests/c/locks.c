@@ -128,7 +128,12 @@ static rackmem_rwlock contended;
 
 static void *wait_for_the_lock(void *unused) {
     const void *seen;
-    DO(rackmem_rwlock_timedread(contended, 60000000000, &seen));
+    enum rackmem_status status;
+    do {
+        /* The other one may be inside at this moment: then this one is refused. */
+        status = rackmem_rwlock_timedread(contended, 60000000000, &seen);
+    } while (status == RACKMEM_WRONG_THREAD);
+    CHECK(status == RACKMEM_OK);
     return unused;
 }
 
