@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 
-use rackmem::{BlockLock, Discipline, GlobalAddr, LockMode, NodeId};
+use rackmem::{BlockLock, Discipline, GlobalAddr, LockMode, NodeId, WaitingAgent};
 
 use crate::handles::{Align64, Slot, close, kind, with_thread};
 use crate::pointer::{To, bytes, bytes_mut};
@@ -138,13 +138,22 @@ unsafe extern "C" fn read_word_missing(
 /// Writes a word of coherent memory. The OS thread that uses `thread`.
 #[unsafe(no_mangle)]
 pub extern "C" fn rackmem_write_word(thread: RackmemThread, address: u64, value: u64) -> RackmemStatus {
-    if let Some(slot) = Slot::<Thread>::find(thread.id)
-        // SAFETY: the handle is open, and the caller is the one OS thread that uses it; no call has its turn.
-        && unsafe { slot.alone() }.handle.write_word_here(addr(address), value)
-    {
-        return RackmemStatus::Ok;
+    let Some(slot) = Slot::<Thread>::find(thread.id) else { return write_word_missing(thread, address, value) };
+    // SAFETY: the handle is open, and the caller is the one OS thread that uses it; no call has its turn.
+    match unsafe { slot.alone() }.handle.write_word_here(addr(address), value) {
+        Ok(()) => RackmemStatus::Ok,
+        Err(None) => write_word_missing(thread, address, value),
+        Err(Some(agent)) => tell(thread, agent),
     }
-    write_word_missing(thread, address, value)
+}
+
+#[cold]
+#[inline(never)]
+fn tell(thread: RackmemThread, agent: WaitingAgent) -> RackmemStatus {
+    with_thread(thread.id, |turn| {
+        turn.handle().tell(agent);
+        Ok(RackmemStatus::Ok)
+    })
 }
 
 #[cold]

@@ -53,6 +53,10 @@ pub struct NodeHandle {
     pub(crate) asking: Option<Box<Asking>>,
 }
 
+/// An agent of this node that waits for a write to end ([`NodeHandle::write_word_here`]).
+#[must_use = "whoever waits for the block waits until the agent is told"]
+pub struct WaitingAgent(FrameId);
+
 impl NodeHandle {
     pub(crate) fn new(inner: Arc<Inner>, node: NodeId, number: u64) -> Self {
         let seed = inner.config.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number);
@@ -131,23 +135,38 @@ impl NodeHandle {
     /// As for [`NodeHandle::read_word`].
     #[inline]
     pub fn write_word(&mut self, addr: GlobalAddr, value: u64) -> Result<(), Error> {
-        if self.write_word_here(addr, value) { Ok(()) } else { self.write_word_missing(addr, value) }
+        if addr.bits() & self.slow == 0 {
+            match self.cache.store_word(&mut self.hints, addr, value) {
+                Some(Unpinned::Quiet) => return Ok(()),
+                Some(Unpinned::AgentWaits(frame)) => {
+                    self.tell_agents(frame);
+                    return Ok(());
+                }
+                None => {}
+            }
+        }
+        self.write_word_missing(addr, value)
     }
 
-    /// Writes an aligned word, if that is a hit: for bindings, which tell the ways apart. False: [`NodeHandle::write_word`] does it.
+    /// Writes an aligned word, if that is a hit: for bindings, which tell the ways apart. An error means that it was not, and that
+    /// [`NodeHandle::write_word`] does it; or that it was, and an agent waits, who has to be told.
     #[inline(always)]
-    pub fn write_word_here(&mut self, addr: GlobalAddr, value: u64) -> bool {
+    pub fn write_word_here(&mut self, addr: GlobalAddr, value: u64) -> Result<(), Option<WaitingAgent>> {
         if addr.bits() & self.slow != 0 {
-            return false;
+            return Err(None);
         }
-        match self.cache.store_word(&mut self.hints, addr, value) {
-            Some(Unpinned::Quiet) => true,
-            Some(Unpinned::AgentWaits(frame)) => {
-                self.tell_agents(frame);
-                true
-            }
-            None => false,
+        match self.cache.store_word_hinted(&mut self.hints, addr, value) {
+            Some(Unpinned::Quiet) => Ok(()),
+            Some(Unpinned::AgentWaits(frame)) => Err(Some(WaitingAgent(frame))),
+            None => Err(None),
         }
+    }
+
+    /// Tells an agent that a write is over.
+    #[cold]
+    #[inline(never)]
+    pub fn tell(&mut self, agent: WaitingAgent) {
+        self.tell_agents(agent.0);
     }
 
     #[cold]

@@ -31,7 +31,7 @@ pub use attach::{AttachError, Attachments};
 pub use chains::{Chains, ChainsConfig};
 pub use config::{Config, ConfigError, Directory, MOST_LOCK_ENTRIES, MOST_SWITCH_ENTRIES, ProcessConfig};
 pub use error::{Error, JoinError};
-pub use handle::NodeHandle;
+pub use handle::{NodeHandle, WaitingAgent};
 pub use lock::{BlockLock, LockMode};
 pub use locked::{
     BytesReadGuard, BytesWriteGuard, HeldLock, LockError, Locked, LockedBytes, LockedReadGuard,

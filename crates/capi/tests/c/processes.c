@@ -118,13 +118,17 @@ int main(int count, char **arguments) {
         rackmem_counters counters;
         DO(rackmem_rack_counters(rack, &counters));
         CHECK(strcmp(arguments[2], "attach") == 0 || (counters.messages_received > 0 && counters.hits > 0));
-        DO(rackmem_words_add(words, 3, 1));
+        /* What a node has goes with it: this one, which has all of it, is the last to leave. */
+        DO(rackmem_words_fetch_add(words, 3, 1, &old));
+        do {
+            DO(rackmem_words_load(words, 3, &done));
+        } while (done < 2 * processes);
     } else {
         uint64_t done;
         do {
-            /* What a node has goes with it: nobody leaves before everything was seen. */
             DO(rackmem_words_load(words, 3, &done));
         } while (done < processes + 1);
+        DO(rackmem_words_fetch_add(words, 3, 1, &old));
     }
     DO(rackmem_thread_close(thread));
     DO(rackmem_leave(rack, 5000000000));

@@ -33,24 +33,40 @@ impl Cache {
         Some(pinned.unpin(true))
     }
 
+    /// The same, if it is where the hints say, and nobody writes there.
+    #[inline(always)]
+    pub fn store_word_hinted(&self, hints: &mut Hints, addr: GlobalAddr, value: u64) -> Option<Unpinned> {
+        let pinned = self.pin_hinted(hints, addr)?;
+        pinned.words()[((addr.bits() / 8) & self.word_mask) as usize].store(value, Relaxed);
+        Some(pinned.unpin(true))
+    }
+
     /// Pins the block of `addr` for writing, if it is cached here and writable. `None` is a miss.
     ///
     /// While another thread of this node writes in the block, this waits for it; so a thread that has a block
     /// pinned must not touch that block in any other way.
     #[inline]
     pub fn pin_for_write(&self, hints: &mut Hints, addr: GlobalAddr) -> Option<PinnedFrame<'_>> {
+        if let Some(pinned) = self.pin_hinted(hints, addr) {
+            return Some(pinned);
+        }
+        let (row, tag) = (Hints::row(addr.bits(), self.shift), addr.bits() & self.tag_mask);
+        self.pin_by_probe(hints, row, tag, true)
+    }
+
+    #[inline(always)]
+    fn pin_hinted(&self, hints: &mut Hints, addr: GlobalAddr) -> Option<PinnedFrame<'_>> {
         let tag = addr.bits() & self.tag_mask;
         let row = Hints::row(addr.bits(), self.shift);
-        if let Some(hint) = hints.get(row, self.clock.key(tag)) {
-            let meta = self.meta(hint.frame);
-            let idle = hint.generation | MODIFIED;
-            if meta.word.compare_exchange(idle, idle | WRITER, SeqCst, Relaxed).is_ok() {
-                fence(Release);
-                hints.count_hit();
-                return Some(PinnedFrame::new(self, hint.frame));
-            }
+        let hint = hints.get(row, self.clock.key(tag))?;
+        let meta = self.meta(hint.frame);
+        let idle = hint.generation | MODIFIED;
+        if meta.word.compare_exchange(idle, idle | WRITER, SeqCst, Relaxed).is_err() {
+            return None;
         }
-        self.pin_by_probe(hints, row, tag, true)
+        fence(Release);
+        hints.count_hit();
+        Some(PinnedFrame::new(self, hint.frame))
     }
 
     #[cold]
