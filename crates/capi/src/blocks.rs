@@ -138,7 +138,9 @@ unsafe extern "C" fn read_word_missing(
 /// Writes a word of coherent memory. The OS thread that uses `thread`.
 #[unsafe(no_mangle)]
 pub extern "C" fn rackmem_write_word(thread: RackmemThread, address: u64, value: u64) -> RackmemStatus {
-    let Some(slot) = Slot::<Thread>::find(thread.id) else { return write_word_missing(thread, address, value) };
+    let Some(slot) = Slot::<Thread>::find(thread.id) else {
+        return write_word_missing(thread, address, value);
+    };
     // SAFETY: the handle is open, and the caller is the one OS thread that uses it; no call has its turn.
     match unsafe { slot.alone() }.handle.write_word_here(addr(address), value) {
         Ok(()) => RackmemStatus::Ok,
@@ -181,7 +183,10 @@ unsafe fn take(
             false => Some(handle.lock_block(addr(address), mode)?),
         };
         let Some(lock) = taken else {
-            return Err(Failure::new(RackmemStatus::Busy, "somebody else has the block's lock: try again later"));
+            return Err(Failure::new(
+                RackmemStatus::Busy,
+                "somebody else has the block's lock: try again later",
+            ));
         };
         to.set(RackmemBlockLock { id: Slot::open(BlockLocked { _lock: Box::new(lock) }, Some(slot))? });
         Ok(RackmemStatus::Ok)

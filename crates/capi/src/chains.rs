@@ -149,7 +149,8 @@ pub unsafe extern "C" fn rackmem_chains_get(
         to.set(buffer.len());
         let Some(into) = into.get_mut(..buffer.len()) else {
             let len = buffer.len();
-            let text = format_args!("the value has {len} bytes, and the buffer {capacity}: give it a longer one");
+            let text =
+                format_args!("the value has {len} bytes, and the buffer {capacity}: give it a longer one");
             return Err(Failure::new(RackmemStatus::TooLong, text));
         };
         into.copy_from_slice(buffer);

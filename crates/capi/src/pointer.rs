@@ -18,7 +18,11 @@ impl<T: Copy> To<T> {
     /// # Safety
     /// It is null, or points to where a `T` may be written until this was used.
     pub(crate) unsafe fn at(pointer: *mut T, what: &str) -> Result<Self, Failure> {
-        if pointer.is_null() { Err(refused(what, "is null: say where to write it")) } else { Ok(Self(pointer)) }
+        if pointer.is_null() {
+            Err(refused(what, "is null: say where to write it"))
+        } else {
+            Ok(Self(pointer))
+        }
     }
 
     /// The same, where something is written at once that says that there is no result.

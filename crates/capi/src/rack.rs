@@ -251,7 +251,8 @@ pub unsafe extern "C" fn rackmem_thread_open(
         let to = unsafe { To::cleared(thread, "thread", RackmemThread { id: 0 }) }?;
         let nodes = open.rack.config().nodes;
         if usize::from(node) >= nodes || open.own.is_some_and(|own| own != node) {
-            let here = open.own.map_or_else(|| format!("nodes 0 to {}", nodes - 1), |own| format!("node {own}"));
+            let here =
+                open.own.map_or_else(|| format!("nodes 0 to {}", nodes - 1), |own| format!("node {own}"));
             let text = format_args!("node {node} is not in this process: it has {here}");
             return Err(Failure::new(RackmemStatus::InvalidArgument, text));
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use rackmem::{BytesReadGuard, BytesWriteGuard, Discipline, GlobalAddr, LockedBytes, NodeHandle, NodeId};
+use rackmem::{BytesReadGuard, BytesWriteGuard, GlobalAddr, LockedBytes, NodeHandle, NodeId};
 
 use crate::handles::{Align256, Slot, Turn, ask, close, end, kind, with, with_thread};
 use crate::pointer::To;
@@ -220,11 +220,8 @@ pub unsafe extern "C" fn rackmem_rwlock_create(
         // SAFETY: the caller promises it.
         let to = unsafe { To::cleared(lock, "lock", NO_LOCK) }?;
         let (handle, region) = (turn.handle(), region(len)?);
-        // Looked at before memory is taken.
-        handle.rwlock(GlobalAddr::new(NodeId(home), 0), region)?;
-        let addr = handle.alloc(region as u64, NodeId(home), Discipline::Locked)?;
+        let addr = handle.make_locked(NodeId(home), len)?;
         let bytes = handle.rwlock(addr, region)?;
-        bytes.write(handle)?.fill(0);
         open(turn, to, bytes, len)
     })
 }
@@ -449,7 +446,9 @@ pub extern "C" fn rackmem_rwlock_unlock(lock: RackmemRwlock) -> RackmemStatus {
 fn unlock_nothing(lock: RackmemRwlock) -> RackmemStatus {
     with::<Lock>(lock.id, |_, open| match open.held.take() {
         Some(_) => Ok(RackmemStatus::Ok),
-        None => Err(not_held("the lock is not held through this handle: unlock it with the one that has taken it")),
+        None => Err(not_held(
+            "the lock is not held through this handle: unlock it with the one that has taken it",
+        )),
     })
 }
 

@@ -43,8 +43,7 @@ impl Posted {
 
 fn named(operation: i32) -> Result<RackmemOperation, Failure> {
     use RackmemOperation as Op;
-    let all =
-        [Op::Add, Op::And, Op::Or, Op::Xor, Op::Min, Op::Max, Op::Swap, Op::CompareExchange, Op::Load];
+    let all = [Op::Add, Op::And, Op::Or, Op::Xor, Op::Min, Op::Max, Op::Swap, Op::CompareExchange, Op::Load];
     all.into_iter().find(|op| *op as i32 == operation).ok_or_else(|| {
         let text = format_args!("there is no operation {operation}: take one of rackmem_operation");
         Failure::new(RackmemStatus::InvalidArgument, text)

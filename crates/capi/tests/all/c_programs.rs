@@ -33,7 +33,12 @@ pub(crate) fn folder(name: &str) -> PathBuf {
 }
 
 /// The program of a source, compiled with these arguments behind it. None: there is no such compiler.
-pub(crate) fn compiled(source: &Path, name: &str, [compiler, standard]: [&str; 2], library: &[&str]) -> Option<PathBuf> {
+pub(crate) fn compiled(
+    source: &Path,
+    name: &str,
+    [compiler, standard]: [&str; 2],
+    library: &[&str],
+) -> Option<PathBuf> {
     if Command::new(compiler).arg("--version").output().is_err() {
         println!("SKIPPED: there is no compiler `{compiler}` here");
         return None;
@@ -171,7 +176,9 @@ impl Process {
 /// One process makes everything, the others find it by address; all change it.
 fn share(places: &Places, processes: &[(&str, u16)], name: &str) {
     let library = library("librackmem_c.a");
-    let Some(program) = compiled(&source("processes.c"), name, C, &[library.to_str().unwrap()]) else { return };
+    let Some(program) = compiled(&source("processes.c"), name, C, &[library.to_str().unwrap()]) else {
+        return;
+    };
     let ((how, node), others) = processes.split_first().unwrap();
     let file = places.file();
     let mut first = Process::start(&program, &file, how, *node, processes.len(), &[]);

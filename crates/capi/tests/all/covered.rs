@@ -11,13 +11,18 @@ const NOTHING_WRONG: [&str; 3] = ["rackmem_message", "rackmem_version", "rackmem
 fn names<'a>(line: &'a str, end: char) -> impl Iterator<Item = &'a str> {
     line.match_indices(end).filter_map(|(at, _)| {
         let before = &line[..at];
-        let begin = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '#').map_or(0, |at| at + 1);
+        let begin =
+            before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '#').map_or(0, |at| at + 1);
         before[begin..].starts_with("rackmem_").then_some(&before[begin..])
     })
 }
 
 fn of_header(header: &str) -> BTreeSet<&str> {
-    header.lines().filter(|line| !line.starts_with("//") && !line.starts_with(" *")).flat_map(|line| names(line, '(')).collect()
+    header
+        .lines()
+        .filter(|line| !line.starts_with("//") && !line.starts_with(" *"))
+        .flat_map(|line| names(line, '('))
+        .collect()
 }
 
 /// What is called in lines with one of these words: a macro's function stands for those of both widths.
@@ -62,7 +67,8 @@ fn every_function_of_the_header_is_called_as_it_is_meant_and_as_it_is_not() {
 fn a_function_that_nobody_calls_is_found() {
     let header = "// rackmem_no(\nenum rackmem_status rackmem_a(int x);\nvoid rackmem_b32(\n  int x);\n";
     assert_eq!(of_header(header), BTreeSet::from(["rackmem_a", "rackmem_b32"]));
-    let table = "GOOD(rackmem_b##suffix(1));\nWRONG(2, rackmem_c(1));\nFETCHING(x, rackmem_d, rackmem_e, suffix);\n";
+    let table =
+        "GOOD(rackmem_b##suffix(1));\nWRONG(2, rackmem_c(1));\nFETCHING(x, rackmem_d, rackmem_e, suffix);\n";
     assert_eq!(called(table, &["GOOD"]), ["rackmem_b", "rackmem_b32"].map(str::to_owned).into());
     assert_eq!(called(table, &["WRONG"]), ["rackmem_c".to_owned()].into());
     assert_eq!(called(table, &["FETCHING"]).len(), 4);

@@ -37,11 +37,8 @@ const ABOUT: &str = "/* rackmem for C. docs/c.md of the repository is the page t
 
 /// Behind the includes: for the preprocessor, which cannot ask the library.
 fn version() -> String {
-    let [major, minor, patch] = [
-        env!("CARGO_PKG_VERSION_MAJOR"),
-        env!("CARGO_PKG_VERSION_MINOR"),
-        env!("CARGO_PKG_VERSION_PATCH"),
-    ];
+    let [major, minor, patch] =
+        [env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"), env!("CARGO_PKG_VERSION_PATCH")];
     format!(
         "\n// The version of this header: RACKMEM_VERSION is one number, to compare.\n\
          #define RACKMEM_VERSION_MAJOR {major}\n\

@@ -20,7 +20,8 @@ fn parts_in_one(blocks: &[String]) -> String {
             format!("static void part_{number}(rackmem_rack rack, rackmem_thread thread) {{\n(void)rack;\n{block}}}\n")
         })
         .collect();
-    let calls: String = (0..blocks.len()).map(|number| format!("    part_{number}(rack, thread);\n")).collect();
+    let calls: String =
+        (0..blocks.len()).map(|number| format!("    part_{number}(rack, thread);\n")).collect();
     format!(
         "#include \"{}/tests/c/check.h\"\n{parts}\nint main(void) {{\n    rackmem_rack rack;\n    rackmem_thread thread;\n    \
          DO(rackmem_open_embedded(2, 8 << 20, &rack));\n    DO(rackmem_thread_open(rack, 0, &thread));\n{calls}    \
@@ -47,7 +48,8 @@ fn the_examples_of_the_page_compile_as_c_and_as_cpp_and_run() {
     for (compiler, standard) in [("cc", "-std=c11"), ("c++", "-std=c++17")] {
         for (source, what) in [(&first, "first"), (&rest, "parts")] {
             let name = format!("page-{what}-{compiler}");
-            if let Some(program) = compiled(source, &name, [compiler, standard], &[library.to_str().unwrap()]) {
+            if let Some(program) = compiled(source, &name, [compiler, standard], &[library.to_str().unwrap()])
+            {
                 runs(&program);
             }
         }
@@ -63,7 +65,8 @@ fn a_program_is_compiled_with_what_pkg_config_says() {
     std::fs::copy(crate_dir().join("include/rackmem.h"), include.join("rackmem.h")).unwrap();
     std::fs::copy(library("librackmem_c.a"), lib.join("librackmem_c.a")).unwrap();
     let text = std::fs::read_to_string(crate_dir().join("rackmem.pc.in")).unwrap();
-    let text = text.replace("@prefix@", prefix.to_str().unwrap()).replace("@version@", env!("CARGO_PKG_VERSION"));
+    let text =
+        text.replace("@prefix@", prefix.to_str().unwrap()).replace("@version@", env!("CARGO_PKG_VERSION"));
     assert!(!text.contains('@'), "the page replaces these two: {text}");
     std::fs::write(lib.join("pkgconfig/rackmem.pc"), text).unwrap();
     let asked = Command::new("pkg-config")

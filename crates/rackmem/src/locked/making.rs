@@ -5,11 +5,24 @@ use std::sync::atomic::AtomicU64;
 use live::actor::Wait;
 use wire::{Discipline, GlobalAddr, Mode, NodeId};
 
-use super::header;
+use super::header::{self, Making};
 use super::inside::Region;
 use super::view;
 use crate::error::Error;
 use crate::handle::NodeHandle;
+
+impl NodeHandle {
+    /// Makes what a [`Locked`](crate::Locked) over `len` bytes of zeroes is: for bindings, which have no types. Two words are in front of
+    /// the bytes: whether they are poisoned is the lowest bit of the first, the second is the fencing number, which whoever takes the lock
+    /// to write raises by one.
+    ///
+    /// # Errors
+    /// As for [`Locked::new`](crate::Locked::new).
+    pub fn make_locked(&mut self, home: NodeId, len: usize) -> Result<GlobalAddr, Error> {
+        let begins = Making::header(0, self.inner.epoch());
+        make_region(self, home, (len as u64).saturating_add(header::BYTES as u64), begins, &[])
+    }
+}
 
 /// Makes a region of `len` bytes in the memory of `home`: this header, these contents, zeroes.
 pub(crate) fn make_region(

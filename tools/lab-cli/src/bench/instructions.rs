@@ -3,6 +3,9 @@
 //! Time says as much about the machine as about us; instructions are nearly the same on every run, so that a change that costs
 //! three of a hundred is seen. Callgrind counts in a child for each operation. One thread uses both nodes of an embedded rack, so that
 //! nobody ever waits.
+//!
+//! What a program calls that is in another language cannot be inlined. So a call from C is compared with one from Rust that is not
+//! inlined either: [`called`](super::called).
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -13,6 +16,7 @@ use std::{env, fs};
 use clap::ValueEnum;
 use rackmem::{Config, Directory, Discipline, Error, Locked, NodeHandle, NodeId};
 
+use super::called;
 use super::rounds::{failed, rack, table};
 use crate::callgrind::Callgrind;
 use cli::fault::Fault;
@@ -54,6 +58,16 @@ enum Operation {
     HandOver,
     /// A fetch-and-add to a word of another node.
     FetchAdd,
+    /// A lock for writing that this node has: taken and released.
+    Lock,
+    /// As `read-hit`, in a call.
+    ReadHitCall,
+    /// As `write-hit`, in a call.
+    WriteHitCall,
+    /// As `fetch-add`, in a call.
+    FetchAddCall,
+    /// As `lock`, in two calls.
+    LockCall,
 }
 
 /// So much more is a failure.
@@ -61,7 +75,7 @@ const MORE: f64 = 1.03;
 /// The name of the function that callgrind looks for.
 const COUNTED: &str = concat!(module_path!(), "::counted");
 /// How often a child does it.
-const TIMES: u64 = 4096;
+pub(super) const TIMES: u64 = 4096;
 const BLOCK: u64 = 4096;
 
 impl Operation {
@@ -109,6 +123,44 @@ impl Operation {
                 let words = here.words::<u64>(8, NodeId(1))?;
                 counted(|_| words.fetch_add(here, 3, 1).map(drop))
             }
+            Self::Lock => {
+                let value = Locked::new(here, NodeId(1), [0_u64; 4])?;
+                drop(value.write(here));
+                counted(|_| {
+                    value.write(here).expect("nobody has panicked")[0] += 1;
+                    Ok(())
+                })
+            }
+            Self::ReadHitCall => {
+                here.read_word(blocks)?;
+                counted(|_| {
+                    called::read_word(here, blocks).map(|word| {
+                        black_box(word);
+                    })
+                })
+            }
+            Self::WriteHitCall => {
+                here.write_word(blocks, 1)?;
+                counted(|at| called::write_word(here, blocks, at))
+            }
+            Self::FetchAddCall => {
+                let words = here.words::<u64>(8, NodeId(1))?;
+                counted(|_| {
+                    called::fetch_add(&words, here, 3, 1).map(|word| {
+                        black_box(word);
+                    })
+                })
+            }
+            Self::LockCall => {
+                let value = Locked::new(here, NodeId(1), [0_u64; 4])?;
+                drop(value.write(here));
+                counted(|_| {
+                    let mut guard = called::lock(&value, here).expect("nobody has panicked");
+                    guard[0] += 1;
+                    called::unlock(guard);
+                    Ok(())
+                })
+            }
         }
     }
 
@@ -128,8 +180,13 @@ impl Operation {
                 Err(error) => Err(Fault::failed(format_args!("valgrind does not run: {error}"))),
             }
         })?;
-        Ok((total as f64 / TIMES as f64 * 10.0).round() / 10.0)
+        Ok(of_one(total))
     }
+}
+
+/// Of so many.
+pub(super) fn of_one(total: u64) -> f64 {
+    (total as f64 / TIMES as f64 * 10.0).round() / 10.0
 }
 
 /// What is counted: so many operations, and the loop around them.
@@ -160,6 +217,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
     for operation in Operation::value_variants() {
         now.insert(operation.name(), operation.count(&callgrind)?);
     }
+    let too_long = called::count(&callgrind, folder.path(), &mut now)?;
     if args.json {
         output::print_json(&now)?;
     } else {
@@ -174,6 +232,12 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         };
         let rows: Vec<_> = now.iter().map(row).collect();
         output::print(&table(&["operation", "instructions", "before", ""], &rows))?;
+    }
+    if !too_long.is_empty() {
+        let text = too_long.join(", ");
+        return Err(Fault::failed(format_args!(
+            "a call from C takes too much more than one from Rust: {text}"
+        )));
     }
     if args.write {
         let text = serde_json::to_string_pretty(&now).expect("names and numbers") + "\n";

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | `hit` | cached words against a plain `Vec<u64>` |
 //! | `instructions` | hits, misses, hand-overs and remote atomics, counted; no yardstick, but a file of what they took before |
+//! | `called` | calls from C beside the same calls from Rust, counted |
 //! | `miss` | misses, evictions, upgrades and reads of modified blocks against a memcpy of a block |
 //! | `pingpong` | the bare exchange of a miss's messages between processes |
 //! | `contend` | many threads on one block |
@@ -21,6 +22,7 @@
 //! | `rounds`, `samples` | medians, clocks, threads, tables; times of single accesses |
 
 mod bare;
+mod called;
 mod contend;
 mod hit;
 mod instructions;
