@@ -1,7 +1,11 @@
 //! Applications that are attached to the daemons of `rackmem up`.
 
 use apps::kv::{KvConfig, KvStore};
-use rackmem::{AttachError, Discipline, Error, LockMode, NodeId, Rack, RackFile, block_on};
+use rackmem::attach::Batch;
+use rackmem::{
+    AttachError, ChainsConfig, Discipline, Error, LockMode, Locked, NodeHandle, NodeId, Objects, Rack,
+    RackFile, Retry, WordOperation, Words, block_on,
+};
 
 use super::rig::{Home, eventually, free_port, page};
 
@@ -37,21 +41,116 @@ fn a_key_value_store_is_shared_by_applications_that_are_attached_and_one_that_ha
 }
 
 #[test]
-fn an_application_whose_daemon_is_killed_is_told_so_and_its_locks_are_released() {
+fn an_application_whose_daemon_is_killed_is_told_so_by_every_call_and_its_locks_are_released() {
     let home = Home::new("detached");
     let up = home.up(&["--nodes", "3"]);
     let file = RackFile::read(home.rack_file()).unwrap();
-    let mut app = Rack::attach(&file, NodeId(1)).unwrap().here();
+    let rack = Rack::attach(&file, NodeId(1)).unwrap();
+    let (mut app, mut late) = (rack.here(), rack.here());
     let mut other = Rack::attach(&file, NodeId(0)).unwrap().here();
-    let addr = other.alloc(8, NodeId(0), Discipline::Coherent).unwrap();
+    let addr = other.alloc(64, NodeId(0), Discipline::Coherent).unwrap();
+    let words: Words<u64> = app.words(4, NodeId(0)).unwrap();
+    let objects: Objects<[u64; 9]> = app.objects(2, NodeId(0)).unwrap();
+    let value = Locked::new(&mut app, NodeId(0), 5_u64).unwrap();
+    let mut store = app.chains(&ChainsConfig::at(NodeId(0), 64 << 10)).unwrap();
+    store.put(&mut app, 1, b"one").unwrap();
     let lock = app.lock_block(addr, LockMode::Write).unwrap();
+    let mut guard = value.write(&mut app).unwrap();
+    *guard = 6;
+    let pending = words.post(&mut app, 0, WordOperation::Add(1)).unwrap();
+    words.add(&mut app, 1, 1).unwrap();
     home.kill(&["node", "--id", "1"]);
-    assert_eq!(app.read_word(addr), Err(Error::Detached));
-    drop(lock);
+
+    let gone = Some(Error::Detached);
+    assert_eq!(app.read_word(addr).err(), gone);
+    assert_eq!(app.write_word(addr, 1).err(), gone);
+    assert_eq!(app.read(addr, &mut [0; 20]).err(), gone);
+    assert_eq!(app.write(addr, &[0; 20]).err(), gone);
+    assert_eq!(app.inspect(addr, 8, |_| ()).err(), gone);
+    assert_eq!(app.update(addr, 8, |_| ()).err(), gone);
+    assert_eq!(app.alloc(8, NodeId(0), Discipline::Coherent).err(), gone);
+    assert_eq!(app.free(addr).err(), gone);
+    assert_eq!(app.try_lock_block(addr, LockMode::Read).err(), gone);
+    assert_eq!(value.read(&mut app).err().and_then(|why| why.failure()), gone);
+    assert_eq!(value.try_write(&mut app).err().and_then(|why| why.failure()), gone);
+    assert_eq!(pending.wait(&mut app).err(), gone);
+    assert_eq!(words.fetch_add(&mut app, 0, 1).err(), gone);
+    assert_eq!(words.write_bytes(&mut app, 0, &[0; 8]).err(), gone);
+    assert_eq!(app.flush().err(), gone, "of what nobody waits for");
+    assert_eq!(app.words_at::<u64>(words.addr()).err(), gone);
+    assert_eq!(objects.read(&mut app, 0, Retry::Forever).err(), Some(Error::Detached.into()));
+    assert_eq!(objects.update(&mut app, 0, |_| ()).err(), gone);
+    assert_eq!(store.get(&mut app, 1, &mut Vec::new()).err(), gone);
+    assert_eq!(store.put(&mut app, 1, b"two").err(), gone);
+    assert_eq!(app.chains_at(store.addr()).err(), gone);
+    let mut batch = Batch::new();
+    assert!(batch.read(addr, 8));
+    assert_eq!(app.run(&batch).err(), gone);
+    assert_eq!(late.read_word(addr).err(), gone, "also of a handle that was not used before");
+    drop((lock, guard, store));
+    assert!(rack.is_fenced());
     eventually("nobody is there", || {
         matches!(Rack::attach(&file, NodeId(1)), Err(AttachError::NoDaemon { .. }))
     });
+
     drop(other.lock_block(addr, LockMode::Write).unwrap());
+    let value = Locked::<u64>::at(&other, value.addr()).unwrap();
+    let found = value.read(&mut other).map(|guard| *guard).map_err(|why| why.failure());
+    // The lock was at the node that was killed, where it was written.
+    assert_eq!(found.err(), Some(Some(Error::Lost { addr: value.addr() })));
+    up.interrupt();
+    home.assert_nothing_left();
+}
+
+/// Threads and descriptors of a process, and KiB of its memory.
+fn held_by(process: u32) -> (usize, usize, u64) {
+    let folder = std::path::PathBuf::from(format!("/proc/{process}"));
+    let status = std::fs::read_to_string(folder.join("status")).unwrap();
+    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let kib = kib.trim().trim_end_matches(" kB").parse().unwrap();
+    let entries = |of: &str| std::fs::read_dir(folder.join(of)).unwrap().count();
+    (entries("task"), entries("fd"), kib)
+}
+
+#[test]
+fn an_application_that_comes_and_goes_a_thousand_times_leaves_no_trace_in_the_daemon() {
+    let home = Home::new("thousand");
+    let up = home.up(&["--nodes", "2"]);
+    let file = RackFile::read(home.rack_file()).unwrap();
+    let daemon = home.find(&["node", "--id", "0"]).unwrap();
+    let attach = || Rack::attach(&file, NodeId(0)).unwrap().here();
+    let mut app = attach();
+    let words = app.words::<u64>(4, NodeId(0)).unwrap().addr();
+    let objects = app.objects::<[u64; 9]>(2, NodeId(0)).unwrap().addr();
+    let value = Locked::new(&mut app, NodeId(0), 0_u64).unwrap().addr();
+    let store = app.chains(&ChainsConfig::at(NodeId(0), 64 << 10)).unwrap().addr();
+    let block = app.alloc(8, NodeId(0), Discipline::Coherent).unwrap();
+    let visit = |app: &mut NodeHandle, round: u64| {
+        app.words_at::<u64>(words).unwrap().fetch_add(app, 0, 1).unwrap();
+        app.objects_at::<[u64; 9]>(objects).unwrap().update(app, 0, |words| words[3] += 1).unwrap();
+        *Locked::<u64>::at(app, value).unwrap().write(app).unwrap() += 1;
+        app.chains_at(store).unwrap().put(app, 1, &round.to_le_bytes()).unwrap();
+        let own = app.words::<u64>(1000, NodeId(0)).unwrap();
+        own.free(app).unwrap();
+        drop(app.lock_block(block, LockMode::Read).unwrap());
+    };
+    let mut before = (0, 0, 0);
+    // After a first thousand: everything that is kept for use has been made by then.
+    for round in 0..2000 {
+        if round == 1000 {
+            before = held_by(daemon);
+        }
+        visit(&mut attach(), round);
+    }
+    // The last one may still be on its way out.
+    eventually("threads and descriptors are gone", || {
+        let (threads, descriptors, _) = held_by(daemon);
+        threads <= before.0 && descriptors <= before.1
+    });
+    // Keys of regions that have ended are known for a while: less than a KiB each. A page for each visit would be 4000.
+    let grown = held_by(daemon).2.saturating_sub(before.2);
+    assert!(grown < 2000, "{grown} KiB more");
+    assert_eq!(Locked::<u64>::at(&app, value).map(|value| *value.read(&mut app).unwrap()), Ok(2000));
     up.interrupt();
     home.assert_nothing_left();
 }
