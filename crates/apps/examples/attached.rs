@@ -1,5 +1,5 @@
-//! The key-value store in an application that is attached to a daemon's node, and what its operations cost there, beside
-//! what the same takes in a process that is a node of the rack.
+//! What operations cost an application that is attached to a daemon's node, beside what the same takes in a process that is a
+//! node of the rack: memory, locks, words, objects, chains, and the key-value store.
 //!
 //! ```sh
 //! rackmem up --nodes 2 &        # the last node is left to an application
@@ -10,12 +10,17 @@ use std::time::{Duration, Instant};
 
 use apps::kv::{KvConfig, KvStore};
 use rackmem::attach::Batch;
-use rackmem::{Discipline, GlobalAddr, Memory, NodeId, Rack, RackFile, block_on};
+use rackmem::{
+    ChainsConfig, Discipline, GlobalAddr, Locked, NodeHandle, NodeId, Objects, Rack, RackFile, Retry, Words,
+    block_on,
+};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 /// Operations that are measured, after a tenth as many that are not.
 const ROUNDS: u32 = 20_000;
+/// Operations in a batch.
+const BATCH: u32 = 64;
 
 fn measure(what: &str, per_round: u32, mut round: impl FnMut(u32) -> Outcome) -> Outcome {
     for number in 0..ROUNDS / 10 {
@@ -33,14 +38,38 @@ fn measure(what: &str, per_round: u32, mut round: impl FnMut(u32) -> Outcome) ->
     Ok(())
 }
 
-fn operations<M: Memory>(memory: &mut M, addr: GlobalAddr) -> Outcome {
+fn operations(memory: &mut NodeHandle, addr: GlobalAddr) -> Outcome {
     let mut block = [7; 4096];
-    measure("read of a word", 1, |_| Ok(block_on(memory.read_word(addr)).map(drop)?))?;
-    measure("write of a word", 1, |round| Ok(block_on(memory.write_word(addr, round.into()))?))?;
+    measure("read of a word", 1, |_| Ok(memory.read_word(addr).map(drop)?))?;
+    measure("write of a word", 1, |round| Ok(memory.write_word(addr, round.into())?))?;
     measure("update of a word", 1, |_| {
-        Ok(block_on(memory.update(addr, 8, |window| window.set_word(0, window.word(0) + 1)))?)
+        Ok(memory.update(addr, 8, |window| window.set_word(0, window.word(0) + 1))?)
     })?;
-    measure("read of 4 KiB", 1, |_| Ok(block_on(memory.read(addr, &mut block))?))?;
+    measure("read of 4 KiB", 1, |_| Ok(memory.read(addr, &mut block)?))?;
+    let mut batch = Batch::new();
+    (0..BATCH).for_each(|word| assert!(batch.read(addr + 8 * u64::from(word), 8)));
+    measure("read of a word, 64 in a batch", BATCH, |_| Ok(memory.run(&batch).map(drop)?))?;
+    let home = addr.home();
+    let value = Locked::new(memory, home, [0_u64; 8])?;
+    measure("write of 64 bytes under their lock", 1, |_| {
+        value.write(memory)?[0] += 1;
+        Ok(())
+    })?;
+    measure("read of 64 bytes under their lock", 1, |_| Ok(value.read(memory).map(drop)?))?;
+    let words: Words<u64> = memory.words(8, home)?;
+    measure("fetch-add", 1, |_| Ok(words.fetch_add(memory, 0, 1).map(drop)?))?;
+    measure("add, 64 until a flush", BATCH, |_| {
+        (0..BATCH).try_for_each(|at| words.add(memory, at as usize % 8, 1))?;
+        Ok(memory.flush()?)
+    })?;
+    let objects: Objects<[u8; 500]> = memory.objects(8, home)?;
+    measure("read of an object of 500 bytes", 1, |_| {
+        Ok(objects.read(memory, 1, Retry::Forever).map(drop)?)
+    })?;
+    measure("write of an object of 500 bytes", 1, |_| Ok(objects.write(memory, 1, &[7; 500]).map(drop)?))?;
+    let (mut chains, mut found) = (memory.chains(&ChainsConfig::at(home, 4 << 20))?, Vec::new());
+    chains.put(memory, 1, &[7; 100])?;
+    measure("get of 100 bytes from a chain", 1, |_| Ok(chains.get(memory, 1, &mut found).map(drop)?))?;
     let store = block_on(KvStore::create(memory, &KvConfig { expected_keys: 1000, ..KvConfig::default() }))?;
     for key in 0..1000u32 {
         block_on(store.put(memory, &key.to_le_bytes(), &[7; 100]))?;
@@ -64,10 +93,7 @@ fn main() -> Outcome {
     let mut app = Rack::attach(&file, NodeId(0))?.here();
     let addr = app.alloc(4096, NodeId(0), Discipline::Coherent)?;
     operations(&mut app, addr)?;
-    let mut batch = Batch::new();
-    let words = 64;
-    (0..words).for_each(|word| assert!(batch.read(addr + 8 * word, 8)));
-    measure("read of a word, 64 in a batch", words as u32, |_| Ok(app.run(&batch).map(drop)?))?;
+    drop(app);
     println!("joined as {last}:");
     let mut here = rack.here();
     let addr = here.alloc(4096, last, Discipline::Coherent)?;

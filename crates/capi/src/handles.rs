@@ -128,7 +128,7 @@ macro_rules! kind {
 
             #[inline(always)]
             fn table() -> &'static $crate::handles::Table<Self> {
-                static FIRST: $crate::handles::Slot<$T> = $crate::handles::Slot::NEVER;
+                static FIRST: $crate::handles::Slot<$T> = $crate::handles::Slot::never();
                 static TABLE: $crate::handles::Table<$T> = $crate::handles::Table::of(&FIRST);
                 &TABLE
             }
@@ -155,13 +155,15 @@ unsafe impl<T: Kind> Sync for Slot<T> {}
 
 impl<T: Kind> Slot<T> {
     /// One in which nothing is ever opened.
-    pub(crate) const NEVER: Self = Self {
-        align: [],
-        open: AtomicU64::new(NEVER),
-        thread: AtomicPtr::new(ptr::null_mut()),
-        last: AtomicU64::new(0),
-        value: UnsafeCell::new(MaybeUninit::uninit()),
-    };
+    pub(crate) const fn never() -> Self {
+        Self {
+            align: [],
+            open: AtomicU64::new(NEVER),
+            thread: AtomicPtr::new(ptr::null_mut()),
+            last: AtomicU64::new(0),
+            value: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
 
     /// Where a slot's number begins in that of a handle.
     const SHIFT: u32 = {

@@ -55,6 +55,6 @@ pub use rack::{Counters, MOST_NODES, NodeCounters, Rack, SwitchCounters};
 pub use rack_file::{RackFile, RackFileError, StartError};
 pub use switch_process::SwitchProcess;
 pub use transport;
-pub use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
+pub use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NoAddress, NodeId};
 pub use words::{Pending, Word, WordOperation, Words};
 pub use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};

@@ -85,6 +85,36 @@ impl fmt::Display for GlobalAddr {
     }
 }
 
+/// A text is no address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoAddress;
+
+impl fmt::Display for NoAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "no address: write node and offset as 3:0x1000, with a node of 16 bits and an offset of 48",
+        )
+    }
+}
+
+impl core::error::Error for NoAddress {}
+
+impl core::str::FromStr for GlobalAddr {
+    type Err = NoAddress;
+
+    /// Reads what [`GlobalAddr`] prints.
+    fn from_str(text: &str) -> Result<Self, NoAddress> {
+        let (home, offset) = text.split_once(":0x").ok_or(NoAddress)?;
+        let is_plain = |digits: &str| !digits.is_empty() && !digits.starts_with('+');
+        if !is_plain(home) || !is_plain(offset) {
+            return Err(NoAddress);
+        }
+        let home = home.parse().map_err(|_| NoAddress)?;
+        let offset = u64::from_str_radix(offset, 16).map_err(|_| NoAddress)?;
+        if offset <= MAX_OFFSET { Ok(Self::new(NodeId(home), offset)) } else { Err(NoAddress) }
+    }
+}
+
 /// The size of a block: a power of two from 64 B to 1 MiB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct BlockSize(u8);
@@ -247,6 +277,32 @@ impl Discipline {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_is_read_as_it_is_printed_and_nothing_else() {
+        for addr in [
+            GlobalAddr::NULL,
+            GlobalAddr::new(NodeId(3), 4096),
+            GlobalAddr::new(NodeId(u16::MAX), MAX_OFFSET),
+        ] {
+            assert_eq!(alloc::format!("{addr}").parse(), Ok(addr));
+        }
+        for text in [
+            "",
+            "3",
+            "3:",
+            "3:0x",
+            ":0x10",
+            "3:10",
+            "+3:0x10",
+            "3:0x+10",
+            "65536:0x0",
+            "3:0x1000000000000",
+            " 3:0x1",
+        ] {
+            assert_eq!(text.parse::<GlobalAddr>(), Err(NoAddress), "{text:?}");
+        }
+    }
 
     #[test]
     fn an_address_keeps_its_node_and_offset_apart() {

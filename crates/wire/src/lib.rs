@@ -37,7 +37,7 @@ pub mod roce;
 pub mod rules;
 pub mod time;
 
-pub use addr::{BlockSize, BlockTag, Discipline, GlobalAddr};
+pub use addr::{BlockSize, BlockTag, Discipline, GlobalAddr, NoAddress};
 pub use coherence::{GlobalStatus, PacketKind, Refusal, Status};
 pub use copyset::Copyset;
 pub use ids::{Endpoint, Incarnation, NodeId, RequesterId, Seq, SlotId, SwitchEpoch};

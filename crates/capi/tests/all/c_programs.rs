@@ -1,6 +1,6 @@
 //! C programs that use the library as their authors would: compiled, as C and as C++, linked with it, run.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 

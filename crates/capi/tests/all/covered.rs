@@ -8,7 +8,7 @@ use crate::c_programs::{crate_dir, source};
 const NOTHING_WRONG: [&str; 3] = ["rackmem_message", "rackmem_version", "rackmem_status_text"];
 
 /// The names in front of these characters.
-fn names<'a>(line: &'a str, end: char) -> impl Iterator<Item = &'a str> {
+fn names(line: &str, end: char) -> impl Iterator<Item = &str> {
     line.match_indices(end).filter_map(|(at, _)| {
         let before = &line[..at];
         let begin =

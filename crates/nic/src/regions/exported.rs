@@ -56,9 +56,10 @@ impl<T: PartialEq> Exported<T> {
         Some(key)
     }
 
-    /// The region at this address has ended. Its key stays for a while.
-    pub fn end<R: Rules>(&mut self, device: &mut Device<R>, addr: GlobalAddr) {
-        let Some(key) = self.by_addr.remove(&addr) else { return };
+    /// The region at this address has ended. Its key stays for a while: what stays of the region is returned, for the driver to make
+    /// it small.
+    pub fn end<R: Rules>(&mut self, device: &mut Device<R>, addr: GlobalAddr) -> Option<&mut T> {
+        let key = self.by_addr.remove(&addr)?;
         self.ended.push_back(key);
         if self.ended.len() > self.kept
             && let Some(oldest) = self.ended.pop_front()
@@ -66,6 +67,7 @@ impl<T: PartialEq> Exported<T> {
             device.deregister(oldest).expect("it was registered");
             self.by_key.remove(&oldest);
         }
+        self.by_key.get_mut(&key)
     }
 
     /// The region with this key, ended or not.

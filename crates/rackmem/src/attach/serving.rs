@@ -132,6 +132,7 @@ impl Serving<'_> {
                 handle.alloc(len, home, discipline).map(Answer::Allocated)
             }
             Operation::Free { addr, incarnation } => {
+                known.forget(addr);
                 done(of_a_node(addr, handle.nodes()).and_then(|()| handle.free_of(addr, incarnation)))
             }
             Operation::Lock { addr, mode, once } => locks.lock(handle, (shared, line), addr, mode, once)?,

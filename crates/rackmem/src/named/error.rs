@@ -70,7 +70,7 @@ impl fmt::Display for NameError {
             Self::NotFound { name } => {
                 write!(
                     f,
-                    "nothing is named {name:?}: make it with create or open_or; `rackmem names` lists what there is"
+                    "nothing is named {name:?}: make it with create or open_or; NodeHandle::names lists what there is"
                 )
             }
             Self::Exists { there } => write!(

@@ -135,8 +135,9 @@ fn an_application_that_comes_and_goes_a_thousand_times_leaves_no_trace_in_the_da
         drop(app.lock_block(block, LockMode::Read).unwrap());
     };
     let mut before = (0, 0, 0);
-    for round in 0..1100 {
-        if round == 100 {
+    // After a first thousand: everything that is kept for use has been made by then.
+    for round in 0..2000 {
+        if round == 1000 {
             before = held_by(daemon);
         }
         visit(&mut attach(), round);
@@ -146,9 +147,10 @@ fn an_application_that_comes_and_goes_a_thousand_times_leaves_no_trace_in_the_da
         let (threads, descriptors, _) = held_by(daemon);
         threads <= before.0 && descriptors <= before.1
     });
+    // Keys of regions that have ended are known for a while: less than a KiB each. A page for each visit would be 4000.
     let grown = held_by(daemon).2.saturating_sub(before.2);
-    assert!(grown < 2048, "{grown} KiB more");
-    assert_eq!(Locked::<u64>::at(&app, value).map(|value| *value.read(&mut app).unwrap()), Ok(1100));
+    assert!(grown < 2000, "{grown} KiB more");
+    assert_eq!(Locked::<u64>::at(&app, value).map(|value| *value.read(&mut app).unwrap()), Ok(2000));
     up.interrupt();
     home.assert_nothing_left();
 }

@@ -97,6 +97,13 @@ impl Region {
         }
     }
 
+    /// What is left to be known of it when it has ended: that it has, and what it was made of.
+    pub fn remains(&self) -> Self {
+        let state = Held::new(Arc::new(RegionState(AtomicU64::new(ENDED))), |state| &state.0);
+        let none = Held::new(Arc::new(()), |()| [].as_slice());
+        Self::of_parts(state, none, Box::default(), self.addr, self.shape, None)
+    }
+
     /// Where it begins.
     pub const fn addr(&self) -> GlobalAddr {
         self.addr

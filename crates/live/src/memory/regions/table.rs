@@ -262,6 +262,27 @@ mod tests {
     }
 
     #[test]
+    fn what_remains_of_a_region_keeps_no_memory_and_refuses_everything() {
+        let home = HomeMemory::new(BlockSize::DEFAULT, MIB);
+        let regions = Regions::default();
+        for shape in [Shape::Words { count: 50 }, Shape::Objects { count: 2, len: 100 }] {
+            let region = regions.begin(&home, at(4096), shape, false);
+            let remains = region.remains();
+            regions.end(at(4096));
+            let gone = Arc::downgrade(&region);
+            drop(region);
+            assert!(gone.upgrade().is_none());
+            assert_eq!((remains.addr(), remains.shape(), remains.is_alive()), (at(4096), shape, false));
+            assert_eq!(remains.word(3).unwrap_err(), Missing::Ended);
+            assert_eq!(remains.object(1).err(), Some(Missing::Ended));
+            let mut bytes = [1; 21];
+            remains.read_bytes(16, &mut bytes);
+            assert_eq!(bytes, [0; 21], "zeroes, also where words are cut");
+            remains.write_bytes(16, &bytes);
+        }
+    }
+
+    #[test]
     fn an_ended_region_stays_ended_when_its_memory_is_used_anew() {
         let home = HomeMemory::new(BlockSize::DEFAULT, MIB);
         let regions = Regions::default();

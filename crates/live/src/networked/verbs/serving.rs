@@ -12,6 +12,7 @@ use wire::roce::Key;
 use wire::{AllRules, Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
 use zerocopy::IntoBytes as _;
 
+use super::memory::Same;
 use super::works::{What, Work};
 use crate::actor::ThreadContext;
 use crate::memory::NodeMemory;
@@ -116,7 +117,10 @@ impl Home for Here<'_> {
         let has_ended = self.0.memory().regions.try_end(addr)?;
         if has_ended {
             let nic = &mut *self.0.verbs.enter();
-            nic.bytes.exported.end(&mut nic.device, addr);
+            if let Some(Same(region)) = nic.bytes.exported.end(&mut nic.device, addr) {
+                // Its key says for long that it has ended. Its memory, and the descriptor of that, go when nobody uses them.
+                *region = Arc::new(region.remains());
+            }
         }
         Some(has_ended)
     }

@@ -100,10 +100,15 @@ impl Known {
         }
     }
 
+    /// It is about to be freed.
+    pub(super) fn forget(&mut self, addr: GlobalAddr) {
+        self.0.remove(&addr);
+    }
+
     /// Looks at what came: of a region that has ended, nothing is kept.
     fn came<R>(&mut self, name: RegionName, came: Result<R, Error>) -> Result<R, Error> {
         if matches!(came, Err(Error::Unallocated { .. } | Error::NodeDown { .. })) {
-            self.0.remove(&name.addr);
+            self.forget(name.addr);
         }
         came
     }

@@ -100,7 +100,8 @@ impl Region {
         let (front, back) = if len == 0 {
             Default::default()
         } else {
-            self.words(first, end - first).ok_or(Missing::Beyond)?
+            let beyond = || if self.is_alive() { Missing::Beyond } else { self.why_not() };
+            self.words(first, end - first).ok_or_else(beyond)?
         };
         Ok(front.iter().chain(back))
     }
