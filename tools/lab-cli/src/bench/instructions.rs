@@ -5,7 +5,7 @@
 //! nobody ever waits.
 //!
 //! What a program calls that is in another language cannot be inlined. So a call from C is compared with one from Rust that is not
-//! inlined either: [`called`](super::called).
+//! inlined either: [`called`].
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
