@@ -13,8 +13,7 @@ use crate::pointer::To;
 use crate::rack::{RackmemThread, Thread};
 use crate::status::{Failure, RackmemStatus};
 
-/// Bytes before the data, as a `Locked` of Rust has them: the word that says whether they are poisoned, and their fencing number.
-const HEADER: usize = 16;
+/// The bit of the first word of a lock's region that says that its data are poisoned.
 const POISONED: u64 = 1;
 
 /// A reader-writer lock and the bytes that it guards, which come with it. It belongs to the `rackmem_thread` that it was opened
@@ -105,13 +104,10 @@ impl Lock {
         }
     }
 
-    /// The thread is inside: where the data are, and whether they are poisoned. A writer's fencing number grows.
+    /// The thread is inside: where the data are, and whether they are poisoned.
     fn enter(&mut self, guard: Guard) -> (*mut u8, bool) {
         let guard = self.held.insert(guard);
-        let (state, fence, data) = parts(guard.words()).expect("a region has a header");
-        if let Guard::Write(_) = guard {
-            fence.store(fence.load(Relaxed).wrapping_add(1), Relaxed);
-        }
+        let (state, _, data) = parts(guard.words()).expect("a region has a header");
         (data, is_poisoned(state))
     }
 
@@ -186,9 +182,9 @@ fn forget_none(former: Option<Guard>) {
     std::mem::forget(former);
 }
 
-fn region(len: usize) -> Result<usize, Failure> {
+/// So many bytes in whole words.
+fn whole(len: usize) -> Result<usize, Failure> {
     len.checked_next_multiple_of(8)
-        .and_then(|len| len.checked_add(HEADER))
         .ok_or_else(|| Failure::new(RackmemStatus::InvalidArgument, "no lock guards so many bytes"))
 }
 
@@ -219,9 +215,9 @@ pub unsafe extern "C" fn rackmem_rwlock_create(
     with_thread(thread.id, |turn| {
         // SAFETY: the caller promises it.
         let to = unsafe { To::cleared(lock, "lock", NO_LOCK) }?;
-        let (handle, region) = (turn.handle(), region(len)?);
-        let addr = handle.make_locked(NodeId(home), len)?;
-        let bytes = handle.rwlock(addr, region)?;
+        let (handle, whole) = (turn.handle(), whole(len)?);
+        let addr = handle.make_locked(NodeId(home), whole)?;
+        let bytes = handle.locked_bytes(addr, whole)?;
         open(turn, to, bytes, len)
     })
 }
@@ -241,7 +237,7 @@ pub unsafe extern "C" fn rackmem_rwlock_open(
     with_thread(thread.id, |turn| {
         // SAFETY: the caller promises it.
         let to = unsafe { To::cleared(lock, "lock", NO_LOCK) }?;
-        let bytes = turn.handle().rwlock(GlobalAddr::from_bits(address), region(len)?)?;
+        let bytes = turn.handle().locked_bytes(GlobalAddr::from_bits(address), whole(len)?)?;
         open(turn, to, bytes, len)
     })
 }
@@ -343,10 +339,9 @@ pub unsafe extern "C" fn rackmem_rwlock_write(lock: RackmemRwlock, data: *mut *m
         let (open, thread): (&mut Lock, &Thread) = unsafe { (slot.alone(), slot.thread().value()) };
         if open.held.is_none()
             && let Some(guard) = open.bytes.write_here(&thread.handle)
-            && let Some((state, fence, at)) = parts(guard.words())
+            && let Some((state, _, at)) = parts(guard.words())
             && !is_poisoned(state)
         {
-            fence.store(fence.load(Relaxed).wrapping_add(1), Relaxed);
             // SAFETY: a lock stays in its slot until it is closed, and its guard is dropped first. The caller promises the rest.
             unsafe {
                 forget_none(open.held.replace(Guard::Write(Lock::writing(guard))));

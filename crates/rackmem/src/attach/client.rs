@@ -120,7 +120,7 @@ impl Attached {
         let Welcome { node, terms, session, .. } = &self.welcome;
         match Conversation::open(&self.socket, *node, terms) {
             Ok((conversation, welcome)) if welcome.session == *session => Ok(conversation),
-            Err(AttachError::Refused { .. }) => Err(Error::TooManyAttached { most: MOST_ATTACHED }),
+            Err(AttachError::Full { .. }) => Err(Error::TooManyAttached { most: MOST_ATTACHED }),
             _ => Err(Error::Detached),
         }
     }

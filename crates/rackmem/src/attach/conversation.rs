@@ -3,6 +3,7 @@
 //! What must always hold: once a connection is cut, everything fails with [`Error::Detached`]; and no answer is taken for that of
 //! another question: a conversation in which something did not go as it must is cut.
 
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,15 +50,18 @@ impl Conversation {
         }
         let mut line = Line::new(stream, Arc::<Oversubscription>::default()).map_err(failed)?;
         // Both greet before they hear the other one, so that each knows why it is refused.
-        line.send(Some(MOST_GREETING), |out| put_hello(out, terms))
-            .map_err(|_| AttachError::Refused { node })?;
-        let greeting = line.receive(Some(MOST_GREETING)).map_err(|_| AttachError::Refused { node })?;
+        let gone = |_| failed(io::ErrorKind::ConnectionReset.into());
+        // One that is full may have hung up already; what it has said is there.
+        let hello = line.send(Some(MOST_GREETING), |out| put_hello(out, terms));
+        let greeting = line.receive(Some(MOST_GREETING)).map_err(gone)?;
         let disagrees = |reason| AttachError::Disagrees { node, reason };
         let welcome = match Welcome::decode(greeting) {
-            Ok(Ok(welcome)) => welcome,
+            Ok(Ok(Some(welcome))) => welcome,
+            Ok(Ok(None)) => return Err(AttachError::Full { node }),
             Ok(Err(theirs)) => return Err(disagrees(Reason::Version { ours: WIRE_VERSION, theirs })),
             Err(_) => return Err(disagrees(Reason::Malformed)),
         };
+        hello.map_err(gone)?;
         let differences = terms.compare(&welcome.terms);
         if !differences.is_empty() {
             return Err(disagrees(Reason::Settings(differences)));

@@ -32,8 +32,8 @@ pub enum AttachError {
         /// Where.
         socket: PathBuf,
     },
-    /// The daemon has ended the connection at once: it serves as many as it can, or takes us for another user.
-    Refused {
+    /// The daemon serves as many as it can.
+    Full {
         /// The node asked for.
         node: NodeId,
     },
@@ -61,9 +61,9 @@ impl fmt::Display for AttachError {
             Self::OtherUser { socket } => {
                 write!(f, "whoever serves applications at {} is another user", socket.display())
             }
-            Self::Refused { node } => write!(
+            Self::Full { node } => write!(
                 f,
-                "the daemon of {node} serves {} threads of applications already",
+                "the daemon of {node} serves {} threads of applications already: drop handles, or end applications",
                 super::MOST_ATTACHED
             ),
             Self::Disagrees { node, reason } => write!(f, "the daemon of {node} is refused: {reason}"),

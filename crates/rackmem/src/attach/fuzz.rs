@@ -3,7 +3,9 @@
 //! The fuzzer `attach` under `fuzz/` and the test `attach_fuzz` call this; nothing else does.
 
 use super::answer::{begin_answers, decode_answers};
-use super::message::{Request, Welcome, begin_batch, decode_hello, put_changed, put_hello, put_update};
+use super::message::{
+    Request, Welcome, begin_batch, decode_hello, put_changed, put_full, put_hello, put_update,
+};
 
 /// A greeting, a request of an application, or the answers of a daemon: what is accepted can be said again, and is the same.
 /// Returns true if any of them is accepted.
@@ -41,7 +43,10 @@ pub fn attach(bytes: &[u8]) -> bool {
     let welcome = Welcome::decode(bytes);
     if let Ok(Ok(welcome)) = &welcome {
         again.clear();
-        welcome.encode(&mut again);
+        match welcome {
+            Some(welcome) => welcome.encode(&mut again),
+            None => put_full(&mut again),
+        }
         assert_eq!(again, bytes);
     }
     request.is_ok() || answers.is_ok() || hello.is_ok() || welcome.is_ok()

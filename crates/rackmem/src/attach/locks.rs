@@ -51,11 +51,11 @@ impl NodeHandle {
         &self,
         copies: &'a LockCopies,
         (addr, len): (GlobalAddr, u32),
-        mode: Mode,
-        wait: Wait,
+        (mode, wait): (Mode, Wait),
+        is_headed: bool,
     ) -> Result<Option<Entered<'a>>, Error> {
         let bytes = len as usize;
-        let operation = Operation::Enter { addr, len: bytes, mode: lock_mode(mode), wait };
+        let operation = Operation::Enter { addr, len: bytes, mode: lock_mode(mode), wait, is_headed };
         let held = self.ask(&operation, |answer| match answer {
             Answer::Held(lock, contents) if contents.len() == bytes => Some(Some((lock, contents))),
             Answer::Busy if wait != Wait::Forever => Some(None),

@@ -66,17 +66,26 @@ impl Welcome {
         out.extend(self.terms.as_bytes());
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Greeting<Self>, Malformed> {
+    /// None: the daemon serves as many as it can.
+    pub(super) fn decode(bytes: &[u8]) -> Result<Greeting<Option<Self>>, Malformed> {
         let mut bytes = Bytes(bytes);
         if let Err(version) = version(&mut bytes)? {
             return Ok(Err(version));
+        }
+        if bytes.end().is_ok() {
+            return Ok(Ok(None));
         }
         let (node, nodes) = (NodeId(bytes.u16()?), usize::from(bytes.u16()?));
         let block = BlockSize::new(bytes.u64()?).ok_or(Malformed)?;
         let (memory, session, epoch) = (bytes.u64()?, bytes.u64()?, bytes.u32()?);
         let terms = terms(&mut bytes)?;
-        Ok(Ok(Self { node, nodes, block, memory, session, epoch, terms }))
+        Ok(Ok(Some(Self { node, nodes, block, memory, session, epoch, terms })))
     }
+}
+
+/// What a daemon greets with that serves as many as it can.
+pub(super) fn put_full(out: &mut Vec<u8>) {
+    put_version(out);
 }
 
 /// The application's greeting.

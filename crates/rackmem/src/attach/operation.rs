@@ -49,6 +49,8 @@ pub(super) enum Operation<'a> {
         len: usize,
         mode: LockMode,
         wait: Wait,
+        /// A header is in front of them, in which a write grant is counted.
+        is_headed: bool,
     },
     /// Leaves it; whoever has it to write says what its bytes are.
     Leave {
@@ -248,11 +250,12 @@ impl<'a> Operation<'a> {
                 out.extend(lock.to_le_bytes());
                 6
             }
-            Self::Enter { addr, len, mode, wait } => {
+            Self::Enter { addr, len, mode, wait, is_headed } => {
                 put_addr(out, addr);
                 put_len(out, len);
                 put_mode(out, mode);
                 put_wait(out, wait);
+                out.push(u8::from(is_headed));
                 7
             }
             Self::Leave { lock, bytes } => {
@@ -373,6 +376,7 @@ impl<'a> Operation<'a> {
                 len: bytes.len()?,
                 mode: bytes.one_of(&MODES)?,
                 wait: wait_of(bytes)?,
+                is_headed: bytes.flag()?,
             },
             8 => Self::Leave { lock: bytes.u32()?, bytes: bytes.option(Bytes::counted)? },
             9 => Self::End { lock: bytes.u32()?, is_lost: bytes.flag()? },

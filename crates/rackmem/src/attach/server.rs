@@ -23,7 +23,7 @@ use transport::{Handshakes, PeerId, Reason, WIRE_VERSION};
 use wire::NodeId;
 
 use super::line::{Cut, Line};
-use super::message::{Welcome, decode_hello};
+use super::message::{Welcome, decode_hello, put_full};
 use super::{MOST_ATTACHED, serving, socket_of};
 use crate::peers::PeerWatch;
 use crate::rack::{Rack, random_session};
@@ -158,11 +158,17 @@ fn admit(shared: &Arc<Shared>, stream: UnixStream, handle: impl FnOnce() -> crat
     let ours = peer.as_ref().is_ok_and(|peer| peer.uid == geteuid());
     let who = peer.map_or_else(|_| "unknown".to_owned(), |peer| format!("process {}", peer.pid.as_raw_pid()));
     let kept = stream.try_clone();
-    let (true, true, Ok(kept)) = (ours, served.live.len() < MOST_ATTACHED, kept) else {
+    let (true, Ok(kept)) = (ours, kept) else {
         shared.counters.refused.fetch_add(1, Relaxed);
         return;
     };
     let Ok(mut line) = Line::new(stream, Arc::clone(&shared.oversubscription)) else { return };
+    if served.live.len() >= MOST_ATTACHED {
+        shared.counters.refused.fetch_add(1, Relaxed);
+        // If it does not take that, it is gone.
+        let _ = line.send(Some(Duration::ZERO), put_full);
+        return;
+    }
     let handle = handle();
     let welcome = Welcome {
         node: handle.id(),

@@ -137,8 +137,12 @@ impl Serving<'_> {
             }
             Operation::Lock { addr, mode, once } => locks.lock(handle, (shared, line), addr, mode, once)?,
             Operation::Unlock { lock } => locks.unlock(lock)?,
-            Operation::Enter { addr, len, mode, wait } => {
-                locks.enter(handle, (shared, line), (addr, len), mode, wait)?
+            Operation::Enter { addr, len, mode, wait, is_headed } => {
+                // Two words, or it is no header.
+                if is_headed && len < crate::locked::header::BYTES {
+                    return Err(Cut::Malformed);
+                }
+                locks.enter(handle, (shared, line), (addr, len), (mode, is_headed), wait)?
             }
             Operation::Leave { lock, bytes } => locks.leave(lock, bytes)?,
             Operation::End { lock, is_lost } => locks.end(handle, lock, is_lost)?,

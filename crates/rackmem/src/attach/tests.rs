@@ -11,7 +11,7 @@ use wire::{BlockSize, Discipline, GlobalAddr, Incarnation, Nanos, NodeId};
 use super::answer::{Answer, begin_answers, decode_answers};
 use super::message::{
     MOST_BYTES, MOST_OPERATIONS, Malformed, Request, Welcome, begin_batch, decode_hello, put_changed,
-    put_hello, put_update,
+    put_full, put_hello, put_update,
 };
 use super::operation::{Creation, Operation, WordOf};
 use crate::error::Error;
@@ -35,10 +35,16 @@ fn operations() -> Vec<Operation<'static>> {
         Operation::Lock { addr: ADDR, mode: LockMode::Write, once: false },
         Operation::Lock { addr: ADDR, mode: LockMode::Read, once: true },
         Operation::Unlock { lock: 7 },
-        Operation::Enter { addr: ADDR, len: 16, mode: LockMode::Write, wait: Wait::Forever },
-        Operation::Enter { addr: ADDR, len: 0, mode: LockMode::Read, wait: Wait::Not },
-        Operation::Enter { addr: ADDR, len: 8, mode: LockMode::Write, wait: Wait::Reclaim },
-        Operation::Enter { addr: ADDR, len: 8, mode: LockMode::Read, wait: Wait::AtMost(Nanos(7)) },
+        Operation::Enter { addr: ADDR, len: 16, mode: LockMode::Write, wait: Wait::Forever, is_headed: true },
+        Operation::Enter { addr: ADDR, len: 0, mode: LockMode::Read, wait: Wait::Not, is_headed: false },
+        Operation::Enter { addr: ADDR, len: 8, mode: LockMode::Write, wait: Wait::Reclaim, is_headed: false },
+        Operation::Enter {
+            addr: ADDR,
+            len: 8,
+            mode: LockMode::Read,
+            wait: Wait::AtMost(Nanos(7)),
+            is_headed: false,
+        },
         Operation::Leave { lock: 1, bytes: None },
         Operation::Leave { lock: 2, bytes: Some(b"sixteen bytes...") },
         Operation::End { lock: 3, is_lost: true },
@@ -149,7 +155,10 @@ fn every_message_comes_back_as_it_was() {
     };
     let mut bytes = Vec::new();
     welcome.encode(&mut bytes);
-    assert_eq!(Welcome::decode(&bytes), Ok(Ok(welcome)));
+    assert_eq!(Welcome::decode(&bytes), Ok(Ok(Some(welcome))));
+    let mut full = Vec::new();
+    put_full(&mut full);
+    assert_eq!(Welcome::decode(&full), Ok(Ok(None)));
     let mut hello = Vec::new();
     put_hello(&mut hello, &terms);
     assert_eq!(decode_hello(&hello), Ok(Ok(terms)));
@@ -180,7 +189,13 @@ fn what_asks_for_more_than_a_message_may_carry_is_none() {
     assert_eq!(Request::decode(&encoded(&[read(MOST_BYTES + 1)])), Err(Malformed));
     assert_eq!(Request::decode(&encoded(&[read(MOST_BYTES), read(1)])), Err(Malformed), "together");
     let others = [
-        Operation::Enter { addr: ADDR, len: MOST_BYTES, mode: LockMode::Read, wait: Wait::Forever },
+        Operation::Enter {
+            addr: ADDR,
+            len: MOST_BYTES,
+            mode: LockMode::Read,
+            wait: Wait::Forever,
+            is_headed: false,
+        },
         Operation::ReadWords { region: NAME, at: 0, len: MOST_BYTES },
         Operation::ReadObject { region: NAME, index: 0, len: MOST_BYTES },
         Operation::Get { store: NAME, key: 1 },

@@ -7,6 +7,7 @@ use std::time::Duration;
 use live::actor::Wait;
 use wire::{GlobalAddr, Mode};
 
+use super::header;
 use super::inside::{Inside, Region, at_most};
 use super::view;
 use crate::error::Error;
@@ -54,6 +55,16 @@ impl NodeHandle {
     /// [`Error::Unaligned`], [`Error::NoSuchNode`], [`Error::OutOfRange`], [`Error::RegionTooLong`].
     pub fn rwlock(&self, addr: GlobalAddr, len: usize) -> Result<LockedBytes, Error> {
         Ok(LockedBytes { region: Region::new(self, addr, len as u64)?, len })
+    }
+
+    /// The lock over a [`Locked`](crate::Locked) of so many bytes at `addr`, for bindings, which have no types. Its bytes are behind two
+    /// words: whether they are poisoned is the lowest bit of the first, the second is the fencing number, which every write grant raises.
+    ///
+    /// # Errors
+    /// As for [`NodeHandle::rwlock`].
+    pub fn locked_bytes(&self, addr: GlobalAddr, len: usize) -> Result<LockedBytes, Error> {
+        let len = len.saturating_add(header::BYTES);
+        Ok(LockedBytes { region: Region::headed(self, addr, len as u64)?, len })
     }
 }
 
@@ -163,25 +174,31 @@ impl LockedBytes {
     #[inline(always)]
     pub fn write_here(&self, handle: &NodeHandle) -> Option<BytesWriteGuard<'_>> {
         let inside = self.region.enter_here(handle, Mode::Write)?;
+        if self.region.is_headed() {
+            header::granted(inside.words());
+        }
         Some(BytesWriteGuard { inside, len: self.len })
     }
 
     #[inline(always)]
     fn reader(&self, handle: &mut NodeHandle, wait: Wait) -> Result<Option<BytesReadGuard<'_>>, Error> {
-        let inside = match self.region.enter_here(handle, Mode::Read) {
-            Some(inside) => Some(inside),
-            None => self.region.enter(handle, Mode::Read, wait)?,
-        };
+        if let Some(guard) = self.read_here(handle) {
+            return Ok(Some(guard));
+        }
+        let inside = self.region.enter(handle, Mode::Read, wait)?;
         Ok(inside.map(|inside| BytesReadGuard { inside, len: self.len }))
     }
 
     #[inline(always)]
     fn writer(&self, handle: &mut NodeHandle, wait: Wait) -> Result<Option<BytesWriteGuard<'_>>, Error> {
-        let inside = match self.region.enter_here(handle, Mode::Write) {
-            Some(inside) => Some(inside),
-            None => self.region.enter(handle, Mode::Write, wait)?,
-        };
-        Ok(inside.map(|inside| BytesWriteGuard { inside, len: self.len }))
+        if let Some(guard) = self.write_here(handle) {
+            return Ok(Some(guard));
+        }
+        let Some(inside) = self.region.enter(handle, Mode::Write, wait)? else { return Ok(None) };
+        if self.region.is_headed() {
+            inside.granted();
+        }
+        Ok(Some(BytesWriteGuard { inside, len: self.len }))
     }
 }
 

@@ -5,6 +5,7 @@ use std::mem::ManuallyDrop;
 use live::actor::Wait;
 use wire::{GlobalAddr, Mode};
 
+use super::header;
 use super::inside::{Inside, Region, Stayed};
 use super::view;
 use crate::error::Error;
@@ -41,6 +42,11 @@ impl HeldLock {
     /// A copy of its bytes.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         view::bytes(&self.look(), self.len).to_vec()
+    }
+
+    /// A writer has come in to a region with a header: its fencing number grows.
+    pub(crate) fn granted(&self) {
+        header::granted(self.look().words());
     }
 
     /// It is held to write.

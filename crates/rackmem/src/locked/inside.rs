@@ -9,6 +9,7 @@ use live::actor::{Failure, ThreadContext, Wait};
 use live::memory::locks::{Entered, Left, LockCopies};
 use wire::{GlobalAddr, Mode, Nanos, NodeId, Refusal};
 
+use super::header;
 use crate::addresses::{aligned, of_a_node};
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
@@ -21,6 +22,8 @@ pub(super) struct Region {
     addr: GlobalAddr,
     /// Bytes, a multiple of 8.
     len: u32,
+    /// It begins with a header: a write grant raises the fencing number there.
+    is_headed: bool,
 }
 
 /// A thread inside a copy. Leaves when it is dropped.
@@ -65,7 +68,16 @@ impl Region {
     pub(super) fn new(handle: &NodeHandle, addr: GlobalAddr, len: u64) -> Result<Self, Error> {
         let inner = Arc::clone(&handle.inner);
         let len = region_of(addr, len, inner.config.nodes, (inner.largest_region(), inner.config.memory))?;
-        Ok(Self { inner, addr, len })
+        Ok(Self { inner, addr, len, is_headed: false })
+    }
+
+    /// The same, of a region that begins with a header.
+    pub(super) fn headed(handle: &NodeHandle, addr: GlobalAddr, len: u64) -> Result<Self, Error> {
+        Ok(Self { is_headed: true, ..Self::new(handle, addr, len)? })
+    }
+
+    pub(super) const fn is_headed(&self) -> bool {
+        self.is_headed
     }
 
     pub(super) const fn addr(&self) -> GlobalAddr {
@@ -101,7 +113,7 @@ impl Region {
         let copies = &self.inner.memory(node).locks;
         let lock = (self.addr, self.len);
         if handle.is_attached() {
-            let entered = handle.ask_to_enter(copies, lock, mode, wait)?;
+            let entered = handle.ask_to_enter(copies, lock, (mode, wait), self.is_headed)?;
             return Ok(entered.map(|entered| Inside { region: self, entered, node, mode }));
         }
         let entered = match copies.enter(&mut handle.lock_hints, lock, mode) {
@@ -201,6 +213,14 @@ impl Inside<'_> {
         self.mode
     }
 
+    /// A writer has come in, by the long way, to a region that has a header: its fencing number grows. If a daemon has the lock for
+    /// this process, it has grown there, where it stays if this process dies.
+    pub(super) fn granted(&self) {
+        if self.region.inner.attached().is_none() {
+            header::granted(self.words());
+        }
+    }
+
     /// Where the region is.
     pub(super) const fn addr(&self) -> GlobalAddr {
         self.region.addr
@@ -226,7 +246,7 @@ impl Inside<'_> {
     pub(super) fn end(self, handle: &mut NodeHandle, is_lost: bool) -> Result<(), Error> {
         assert!(self.mode == Mode::Write, "only a writer is alone");
         let inside = ManuallyDrop::new(self);
-        let Region { inner: ref rack, addr, len } = *inside.region;
+        let Region { inner: ref rack, addr, len, .. } = *inside.region;
         if let Some(attached) = rack.attached() {
             return attached.end_lock(&rack.memory(inside.node).locks, inside.entered, is_lost);
         }

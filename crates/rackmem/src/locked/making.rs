@@ -12,9 +12,7 @@ use crate::error::Error;
 use crate::handle::NodeHandle;
 
 impl NodeHandle {
-    /// Makes what a [`Locked`](crate::Locked) over `len` bytes of zeroes is: for bindings, which have no types. Two words are in front of
-    /// the bytes: whether they are poisoned is the lowest bit of the first, the second is the fencing number, which whoever takes the lock
-    /// to write raises by one.
+    /// Makes what a [`Locked`](crate::Locked) over `len` bytes of zeroes is, for [`NodeHandle::locked_bytes`].
     ///
     /// # Errors
     /// As for [`Locked::new`](crate::Locked::new).

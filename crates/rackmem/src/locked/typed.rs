@@ -88,7 +88,7 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
 
     /// The one at this address that was made then.
     pub(crate) fn made(handle: &NodeHandle, addr: GlobalAddr, making: Making) -> Result<Self, Error> {
-        Ok(Self { region: Region::new(handle, addr, Self::BYTES)?, making, value: PhantomData })
+        Ok(Self { region: Region::headed(handle, addr, Self::BYTES)?, making, value: PhantomData })
     }
 
     /// Its address, for other processes.
@@ -193,7 +193,9 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     /// # Errors
     /// If the lock cannot be taken.
     pub fn write_poisoned(&self, handle: &mut NodeHandle) -> Result<LockedWriteGuard<'_, T>, Error> {
-        self.enter_anyhow(handle, Mode::Write).map(LockedWriteGuard::granted)
+        let inside = self.enter_anyhow(handle, Mode::Write)?;
+        inside.granted();
+        Ok(LockedWriteGuard::entered(inside))
     }
 
     /// True if a thread has panicked while it held this for writing.
@@ -248,7 +250,13 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
         wait: Wait,
     ) -> Result<Option<LockedWriteGuard<'_, T>>, LockError> {
         match self.enter(handle, Mode::Write, wait)? {
-            Some(inside) => LockedWriteGuard::of(inside, self.making).map(Some),
+            Some(inside) => match self.making.check(inside.words()) {
+                Ok(()) => {
+                    inside.granted();
+                    Ok(Some(LockedWriteGuard::entered(inside)))
+                }
+                Err(flaw) => Err(refused(&inside, flaw)),
+            },
             None => Ok(None),
         }
     }
@@ -268,14 +276,16 @@ impl<'a, T> LockedWriteGuard<'a, T> {
     #[inline(always)]
     fn of(inside: Inside<'a>, making: Making) -> Result<Self, LockError> {
         match making.check(inside.words()) {
-            Ok(()) => Ok(Self::granted(inside)),
+            Ok(()) => {
+                header::granted(inside.words());
+                Ok(Self::entered(inside))
+            }
             Err(flaw) => Err(refused(&inside, flaw)),
         }
     }
 
     #[inline(always)]
-    fn granted(inside: Inside<'a>) -> Self {
-        header::granted(inside.words());
+    fn entered(inside: Inside<'a>) -> Self {
         Self { inside, was_panicking: std::thread::panicking(), value: PhantomData }
     }
 

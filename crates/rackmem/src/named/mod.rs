@@ -108,7 +108,7 @@ impl NodeHandle {
                     Err(Error::NodeDown { .. }) => break,
                     answer => answer?,
                 }) else {
-                    return Err(Error::Broken { addr: GlobalAddr::new(home, 0) }.into());
+                    return Err(broken(home).into());
                 };
                 let is_last = some.len() < service::LISTED;
                 if let Some(last) = some.last() {
@@ -129,8 +129,9 @@ impl NodeHandle {
     /// # Errors
     /// [`NameError::NotFound`], [`NameError::Lost`], [`NameError::Unusable`], [`NameError::Failed`].
     pub fn name_info(&mut self, name: &str) -> Result<NamedInfo, NameError> {
-        let (_, answer) = self.ask_about(name, &Request::about(What::Look, name))?;
-        opened(answer, name)
+        let request = Request::about(What::Look, name);
+        let answer = self.ask_about(name, &request)?;
+        self.answered(answer, request)
     }
 
     /// Takes a name away, and frees what it names, of whatever type. Waits while somebody is inside of a lock. Whoever uses it is
@@ -140,9 +141,10 @@ impl NodeHandle {
     /// [`NameError::NotFound`], [`NameError::Lost`], [`NameError::Unusable`], [`NameError::Failed`].
     pub fn remove_name(&mut self, name: &str) -> Result<(), NameError> {
         let request = Request { call: random_session(), ..Request::about(What::Remove, name) };
-        match self.ask_about(name, &request)?.1 {
+        match self.ask_about(name, &request)? {
             Answer::Removed => Ok(()),
-            other => opened(other, name).map(drop),
+            Answer::Nothing => Err(NameError::NotFound { name: name.to_owned() }),
+            _ => Err(broken(self.home_of_name(name)).into()),
         }
     }
 
@@ -157,59 +159,69 @@ impl NodeHandle {
         NodeId(u16::try_from(index).expect("at most 64 nodes"))
     }
 
+    /// What an answer says of a name.
+    fn answered(&self, answer: Answer, asked: Request) -> Result<NamedInfo, NameError> {
+        match answer {
+            Answer::Made(info) | Answer::Opened(info) => Ok(info),
+            Answer::Differs(there) => {
+                Err(NameError::Differs { there: Box::new(there), asked: Box::new(asked.spec) })
+            }
+            Answer::Nothing => Err(NameError::NotFound { name: asked.name }),
+            _ => Err(broken(self.home_of_name(&asked.name)).into()),
+        }
+    }
+
     /// Asks the home of a name about it.
-    fn ask_about(&mut self, name: &str, request: &Request) -> Result<(NodeId, Answer), NameError> {
+    fn ask_about(&mut self, name: &str, request: &Request) -> Result<Answer, NameError> {
         usable(name, LONGEST_NAME)?;
         let home = self.home_of_name(name);
+        match self.ask_names(home, request) {
+            Err(Error::NodeDown { .. }) | Ok(Answer::Lost) => {
+                Err(NameError::Lost { name: name.to_owned(), home })
+            }
+            Ok(Answer::Full) => Err(NameError::Full { name: name.to_owned(), home }),
+            Ok(Answer::Failed(why)) => Err(why.into()),
+            answer => Ok(answer?),
+        }
+    }
+
+    /// Asks a node about its names, until it has done what it is asked for.
+    fn ask_names(&mut self, home: NodeId, request: &Request) -> Result<Answer, Error> {
         let mut pause = SHORTEST_PAUSE;
         loop {
-            match self.ask_names(home, request) {
-                Err(Error::NodeDown { .. }) => return Err(lost(name, home)),
-                Ok(Answer::Lost) => return Err(lost(name, home)),
-                Ok(Answer::Full) => return Err(NameError::Full { name: name.to_owned(), home }),
-                Ok(Answer::Failed(why)) => return Err(why.into()),
-                Ok(Answer::Busy) => {}
-                answer => return Ok((home, answer?)),
+            match self.ask_names_once(home, request)? {
+                Answer::Busy => {}
+                answer => return Ok(answer),
             }
             std::thread::sleep(pause);
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
-    /// Asks a node about its names for an attached application, which says how. None: that is no request.
-    pub(crate) fn ask_names_for(&mut self, home: NodeId, request: &[u8]) -> Option<Result<Vec<u8>, Error>> {
-        let request = Request::parse(&request::words_of(request))?;
-        let asked = of_a_node(GlobalAddr::new(home, 0), self.nodes());
-        let answer = asked.and_then(|()| self.ask_names(home, &request));
-        Some(answer.map(|answer| answer.words().as_bytes().to_vec()))
-    }
-
-    /// Has the daemon ask a node about its names.
-    fn ask_daemon_for_names(&self, home: NodeId, words: &[u64]) -> Result<Answer, Error> {
-        self.ask_named(home, words.as_bytes(), |answer| Answer::parse(&request::words_of(answer)))
-    }
-
-    /// Asks a node about its names, until there is an answer.
-    fn ask_names(&mut self, home: NodeId, request: &Request) -> Result<Answer, Error> {
+    /// The same, once; [`Answer::Busy`] if it is not done yet.
+    fn ask_names_once(&mut self, home: NodeId, request: &Request) -> Result<Answer, Error> {
         if self.is_attached() {
-            return self.ask_daemon_for_names(home, &request.words());
+            let take = |answer: &[u8]| Answer::parse(&request::words_of(answer));
+            return self.ask_named(home, request.words().as_bytes(), take);
         }
         let inner = std::sync::Arc::clone(&self.inner);
         if let Some(service) = inner.names(home) {
             return Ok(service.ask(self, request));
         }
         let joined = inner.joined().expect("an embedded rack has all its nodes here");
-        let (words, addr) = (request.words(), GlobalAddr::new(home, 0));
-        let mut pause = SHORTEST_PAUSE;
-        loop {
-            match joined.ask_named(&mut self.context, home, &words) {
-                Ok(answer) => return Answer::parse(&answer).ok_or(Error::Broken { addr }),
-                Err(Failure::Refused(Refusal::Locked)) => {}
-                Err(why) => return Err(failed(why, addr, 0)),
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(LONGEST_PAUSE);
+        match joined.ask_named(&mut self.context, home, &request.words()) {
+            Ok(answer) => Answer::parse(&answer).ok_or_else(|| broken(home)),
+            Err(Failure::Refused(Refusal::Locked)) => Ok(Answer::Busy),
+            Err(why) => Err(failed(why, GlobalAddr::new(home, 0), 0)),
         }
+    }
+
+    /// What an attached application asks, and is answered. None: that is no request.
+    pub(crate) fn ask_names_for(&mut self, home: NodeId, request: &[u8]) -> Option<Result<Vec<u8>, Error>> {
+        let request = Request::parse(&request::words_of(request))?;
+        let asked = of_a_node(GlobalAddr::new(home, 0), self.nodes());
+        let answer = asked.and_then(|()| self.ask_names_once(home, &request));
+        Some(answer.map(|answer| answer.words().as_bytes().to_vec()))
     }
 }
 
@@ -229,8 +241,8 @@ impl<'a, T: Nameable> Named<'a, T> {
         let Self { handle, name, .. } = self;
         let request =
             Request { what: What::Open, call: 0, name: name.to_owned(), spec, contents: Vec::new() };
-        let answer = handle.ask_about(name, &request)?.1;
-        let info = self::answered(answer, name, request.spec)?;
+        let answer = handle.ask_about(name, &request)?;
+        let info = handle.answered(answer, request)?;
         Ok(T::found(handle, &info)?)
     }
 
@@ -279,9 +291,9 @@ impl<'a, T: Nameable> Named<'a, T> {
             spec,
             contents: trimmed(contents),
         };
-        let answer = handle.ask_about(name, &request)?.1;
+        let answer = handle.ask_about(name, &request)?;
         let is_new = matches!(answer, Answer::Made(_));
-        let info = answered(answer, name, request.spec)?;
+        let info = handle.answered(answer, request)?;
         Ok((T::found(handle, &info)?, is_new, info))
     }
 
@@ -297,28 +309,19 @@ impl<'a, T: Nameable> Named<'a, T> {
     }
 }
 
-/// What an answer says of a name.
-fn opened(answer: Answer, name: &str) -> Result<NamedInfo, NameError> {
-    answered(answer, name, Request::about(What::Look, name).spec)
-}
-
-fn answered(answer: Answer, name: &str, asked: NamedSpec) -> Result<NamedInfo, NameError> {
-    match answer {
-        Answer::Made(info) | Answer::Opened(info) => Ok(info),
-        Answer::Differs(there) => Err(NameError::Differs { there: Box::new(there), asked: Box::new(asked) }),
-        Answer::Nothing => Err(NameError::NotFound { name: name.to_owned() }),
-        other => panic!("{other:?} is no answer about {name}"),
-    }
-}
-
-fn lost(name: &str, home: NodeId) -> NameError {
-    NameError::Lost { name: name.to_owned(), home }
+/// A node has answered something else than it was asked.
+const fn broken(home: NodeId) -> Error {
+    Error::Broken { addr: GlobalAddr::new(home, 0) }
 }
 
 /// A text that can be a name, or a tag.
+fn is_usable(name: &str, most: usize) -> bool {
+    (1..=most).contains(&name.len()) && !name.chars().any(char::is_control)
+}
+
+/// It is one.
 fn usable(name: &str, most: usize) -> Result<(), NameError> {
-    let is_usable = (1..=most).contains(&name.len()) && !name.chars().any(char::is_control);
-    if is_usable { Ok(()) } else { Err(NameError::Unusable { name: name.to_owned() }) }
+    if is_usable(name, most) { Ok(()) } else { Err(NameError::Unusable { name: name.to_owned() }) }
 }
 
 /// Contents without the zeroes at their end, which are there anyway.

@@ -14,6 +14,7 @@ use wire::{Discipline, GlobalAddr, NodeId};
 use zerocopy::IntoBytes as _;
 
 use super::spec::{NamedInfo, NamedSpec};
+use super::{LONGEST_NAME, is_usable};
 use crate::Error;
 use crate::attach::{error_of, error_words};
 
@@ -107,7 +108,12 @@ impl Request {
             tag: text(tag)?,
             version: (*head >> 32) as u32,
         };
-        Some(Self { what, call: *call, name: text(name)?, spec, contents: contents.to_vec() })
+        let name = text(name)?;
+        let (is_list, tag) = (what == What::List, &spec.tag);
+        let most = if is_list { LONGEST_NAME } else { NamedSpec::LONGEST_TAG };
+        let is_usable = (is_list && name.is_empty() || is_usable(&name, LONGEST_NAME))
+            && (tag.is_empty() || is_usable(tag, most));
+        is_usable.then(|| Self { what, call: *call, name, spec, contents: contents.to_vec() })
     }
 
     /// About a name as such.
@@ -253,6 +259,19 @@ mod tests {
         let mut words = Request::about(What::Look, "abc").words();
         words[5] = u64::MAX;
         assert_eq!(Request::parse(&words), None, "no text");
+        for (what, name, tag) in [
+            (What::Look, "", ""),
+            (What::Create, "a\0", ""),
+            (What::Create, &*"x".repeat(256), ""),
+            (What::OpenOr, "a", "b\n"),
+            (What::Anew, "a", &"t".repeat(65)),
+            (What::List, "a", &"t".repeat(256)),
+        ] {
+            let mut request = Request::about(what, name);
+            request.spec.tag = tag.to_owned();
+            assert_eq!(Request::parse(&request.words()), None, "{what:?} {name:?} {tag:?}");
+        }
+        assert!(Request::parse(&Request::about(What::List, "").words()).is_some(), "all of them");
     }
 
     #[test]

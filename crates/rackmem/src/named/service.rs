@@ -94,8 +94,11 @@ impl NameService {
         Some(match what {
             What::Look => found(directory.look(name)),
             What::Open => {
-                directory.opened(name);
-                found(directory.find(name, spec, *call))
+                let there = directory.find(name, spec, *call);
+                if matches!(there, Found::There(..)) {
+                    directory.opened(name);
+                }
+                found(there)
             }
             // In the place of a tag: the last name that was listed.
             What::List => Answer::List(directory.list(name, &spec.tag, LISTED)),
@@ -108,18 +111,18 @@ impl NameService {
         let mut jobs = locked(&self.jobs);
         let asked = (from, request.call);
         match jobs.answers.get(&asked) {
-            Some((None, _)) => return None,
             Some((Some(_), _)) => return jobs.answers.remove(&asked)?.0,
-            None if jobs.waiting.len() >= MOST_WAITING => return None,
-            None => {}
+            None if jobs.waiting.len() < MOST_WAITING => {
+                jobs.answers.retain(|_, (answer, since)| answer.is_none() || since.elapsed() < KEPT);
+                jobs.answers.insert(asked, (None, Instant::now()));
+                jobs.waiting.push_back((asked, request));
+            }
+            _ => {}
         }
-        jobs.answers.retain(|_, (answer, since)| answer.is_none() || since.elapsed() < KEPT);
-        jobs.answers.insert(asked, (None, Instant::now()));
-        jobs.waiting.push_back((asked, request));
-        if !jobs.is_served {
+        if !jobs.is_served && !jobs.waiting.is_empty() {
             let (rack, index) = (Arc::clone(rack), self.node);
             let work = move || rack.names(index).expect("it has asked itself").work(&rack);
-            // If the system has no thread now, the next one who asks tries again.
+            // If the system has no thread now, whoever asks next tries again.
             jobs.is_served = std::thread::Builder::new().name(format!("names {index}")).spawn(work).is_ok();
         }
         None
@@ -160,10 +163,11 @@ impl NameService {
                 }
             }
             (Found::Nothing, _) | (Found::Lost, What::Anew) => self.make(handle, from, request),
-            (other, _) => {
+            (there @ Found::There(..), _) => {
                 locked(&self.directory).opened(name);
-                found(other)
+                found(there)
             }
+            (other, _) => found(other),
         }
     }
 

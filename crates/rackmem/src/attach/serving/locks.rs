@@ -78,7 +78,7 @@ impl Locks {
         handle: &mut NodeHandle,
         (shared, line): (&Shared, &Line),
         lock: (GlobalAddr, usize),
-        mode: LockMode,
+        (mode, is_headed): (LockMode, bool),
         wait: Wait,
     ) -> Answered {
         let began = Instant::now();
@@ -95,6 +95,10 @@ impl Locks {
             match HeldLock::enter(handle, lock, mode, turn) {
                 Err(error) => return Ok(Err(error)),
                 Ok(Some(held)) => {
+                    // Here, so that it stays when the application dies: it may have told others of its number.
+                    if is_headed && held.is_to_write() {
+                        held.granted();
+                    }
                     let (number, bytes) = (self.number(), held.bytes());
                     self.held.insert(number, held);
                     return Ok(Ok(Answer::Held(number, bytes)));

@@ -55,6 +55,7 @@ fn what_an_application_wrote_under_a_lock_that_it_had_not_left_when_it_was_kille
     let rack = Daemons::start();
     let mut there = rack.nodes[1].here();
     let value = Locked::new(&mut there, NodeId(1), [12_u64; 3]).unwrap();
+    let before = value.write(&mut there).unwrap().fence();
     let mut app = rack.application(
         "deaths::what_an_application_wrote_under_a_lock_that_it_had_not_left_when_it_was_killed_never_was",
         value.addr(),
@@ -62,7 +63,10 @@ fn what_an_application_wrote_under_a_lock_that_it_had_not_left_when_it_was_kille
     assert!(value.try_read(&mut there).unwrap().is_none(), "the application has it");
     app.kill();
     assert_eq!(*value.read(&mut there).unwrap(), [12; 3], "unchanged, and not poisoned");
-    *value.write(&mut there).unwrap() = [14; 3];
+    let mut guard = value.write(&mut there).unwrap();
+    assert!(guard.fence() > before + 1, "the number that the application had is nobody else's");
+    *guard = [14; 3];
+    drop(guard);
     let mut other = rack.attach(0);
     assert_eq!(*Locked::<[u64; 3]>::at(&other, value.addr()).unwrap().read(&mut other).unwrap(), [14; 3]);
 }
