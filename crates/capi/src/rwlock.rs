@@ -339,9 +339,10 @@ pub unsafe extern "C" fn rackmem_rwlock_write(lock: RackmemRwlock, data: *mut *m
         let (open, thread): (&mut Lock, &Thread) = unsafe { (slot.alone(), slot.thread().value()) };
         if open.held.is_none()
             && let Some(guard) = open.bytes.write_here(&thread.handle)
-            && let Some((state, _, at)) = parts(guard.words())
+            && let Some((state, fence, at)) = parts(guard.words())
             && !is_poisoned(state)
         {
+            fence.store(fence.load(Relaxed).wrapping_add(1), Relaxed);
             // SAFETY: a lock stays in its slot until it is closed, and its guard is dropped first. The caller promises the rest.
             unsafe {
                 forget_none(open.held.replace(Guard::Write(Lock::writing(guard))));

@@ -170,13 +170,11 @@ impl LockedBytes {
         Some(BytesReadGuard { inside, len: self.len })
     }
 
-    /// The bytes to write, if they are here and free.
+    /// The bytes to write, if they are here and free. Of [`NodeHandle::locked_bytes`], the caller raises the fencing number: it looks at
+    /// the header anyway.
     #[inline(always)]
     pub fn write_here(&self, handle: &NodeHandle) -> Option<BytesWriteGuard<'_>> {
         let inside = self.region.enter_here(handle, Mode::Write)?;
-        if self.region.is_headed() {
-            header::granted(inside.words());
-        }
         Some(BytesWriteGuard { inside, len: self.len })
     }
 
@@ -191,10 +189,13 @@ impl LockedBytes {
 
     #[inline(always)]
     fn writer(&self, handle: &mut NodeHandle, wait: Wait) -> Result<Option<BytesWriteGuard<'_>>, Error> {
-        if let Some(guard) = self.write_here(handle) {
-            return Ok(Some(guard));
-        }
-        let Some(inside) = self.region.enter(handle, Mode::Write, wait)? else { return Ok(None) };
+        let inside = match self.region.enter_here(handle, Mode::Write) {
+            Some(inside) => inside,
+            None => match self.region.enter(handle, Mode::Write, wait)? {
+                Some(inside) => inside,
+                None => return Ok(None),
+            },
+        };
         if self.region.is_headed() {
             inside.granted();
         }
