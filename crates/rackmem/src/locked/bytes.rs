@@ -190,16 +190,15 @@ impl LockedBytes {
     #[inline(always)]
     fn writer(&self, handle: &mut NodeHandle, wait: Wait) -> Result<Option<BytesWriteGuard<'_>>, Error> {
         let inside = match self.region.enter_here(handle, Mode::Write) {
-            Some(inside) => inside,
-            None => match self.region.enter(handle, Mode::Write, wait)? {
-                Some(inside) => inside,
-                None => return Ok(None),
-            },
+            Some(inside) => Some(inside),
+            None => self.region.enter(handle, Mode::Write, wait)?,
         };
-        if self.region.is_headed() {
+        if let Some(inside) = &inside
+            && self.region.is_headed()
+        {
             inside.granted();
         }
-        Ok(Some(BytesWriteGuard { inside, len: self.len }))
+        Ok(inside.map(|inside| BytesWriteGuard { inside, len: self.len }))
     }
 }
 

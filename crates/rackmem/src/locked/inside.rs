@@ -215,6 +215,8 @@ impl Inside<'_> {
 
     /// A writer has come in, by the long way, to a region that has a header: its fencing number grows. If a daemon has the lock for
     /// this process, it has grown there, where it stays if this process dies.
+    #[cold]
+    #[inline(never)]
     pub(super) fn granted(&self) {
         if self.region.inner.attached().is_none() {
             header::granted(self.words());
