@@ -41,7 +41,7 @@ pub use counters::{Cause, Counters, Counts};
 pub use handshakes::{Handshakes, Reason, Refusal};
 pub use outgoing::Outgoing;
 pub use peer::PeerId;
-pub use sharing::{Claim, NotObtained, SharedMemory, Sharing};
+pub use sharing::{Claim, Mapper, NotObtained, SharedMemory, Sharing};
 pub use terms::{Difference, MOST_TERMS, Terms, WIRE_VERSION};
 
 use std::sync::Arc;

@@ -42,6 +42,45 @@ pub trait Sharing: Send + Sync {
     fn obtain(&self, from: PeerId, name: u64, timeout: Nanos) -> Result<Arc<SharedMemory>, NotObtained>;
 }
 
+/// Who has memory mapped that another process has made. Each has a place of its own in what the kernel knows about that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mapper {
+    /// The process of a peer.
+    Peer(PeerId),
+    /// A process that is no peer, an application: by the number of its seat at this memory, below [`Mapper::SEATS`]. Another
+    /// one has the seat when nobody has it any more.
+    Application(u8),
+}
+
+impl Mapper {
+    /// Applications that may have one memory mapped at a time.
+    pub const SEATS: u8 = 62;
+
+    /// All seats of applications.
+    pub fn seats() -> impl Iterator<Item = Self> {
+        (0..Self::SEATS).map(Self::Application)
+    }
+
+    /// Its place: no other's.
+    pub(crate) const fn place(self) -> u8 {
+        match self {
+            Self::Peer(peer) => peer.to_wire(),
+            Self::Application(seat) => PeerId::COUNT as u8 + seat,
+        }
+    }
+
+    pub(crate) fn of_place(place: u8) -> Option<Self> {
+        let seat = |place: u8| place.checked_sub(PeerId::COUNT as u8).filter(|seat| *seat < Self::SEATS);
+        PeerId::from_wire(place).map(Self::Peer).or_else(|| seat(place).map(Self::Application))
+    }
+}
+
+impl From<PeerId> for Mapper {
+    fn from(peer: PeerId) -> Self {
+        Self::Peer(peer)
+    }
+}
+
 /// Why memory was not obtained.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotObtained {
@@ -85,18 +124,21 @@ pub struct SharedMemory {
     /// Whoever made it has the file, too: to give it away, and to claim.
     #[cfg(target_os = "linux")]
     file: Option<OwnedFd>,
+    /// Whoever has obtained it: as whom.
+    #[cfg(target_os = "linux")]
+    mapper: Option<Mapper>,
     /// There is none on other systems.
     #[cfg(not(target_os = "linux"))]
     never: std::convert::Infallible,
 }
 
-/// No process of a peer has the memory mapped, nor will one for as long as this is there.
+/// No process of a peer, or none in a seat, has the memory mapped, nor will one for as long as this is there.
 #[derive(Debug)]
 #[must_use = "it ends when this is dropped"]
 pub struct Claim<'a> {
     memory: &'a SharedMemory,
     #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
-    peer: PeerId,
+    mapper: Mapper,
 }
 
 impl SharedMemory {
@@ -110,7 +152,7 @@ impl SharedMemory {
         let bytes = bytes.filter(|bytes| *bytes <= MOST).ok_or(io::ErrorKind::OutOfMemory)?;
         let (file, mapping) = Mapping::create("rackmem-region", bytes)?;
         mapping.populate();
-        Ok(Self { mapping, file: Some(file) })
+        Ok(Self { mapping, file: Some(file), mapper: None })
     }
 
     /// There is none on this system.
@@ -139,8 +181,16 @@ impl SharedMemory {
         match self.never {}
     }
 
-    /// Takes the place of a node's processes: none of them has the memory mapped, and none will while the claim is there. None
-    /// if one has: it lives, or has not been stopped for good. The kernel says so, no process has to answer. It may say so a
+    /// As whom this process has obtained it. None: it made it.
+    pub fn mapper(&self) -> Option<Mapper> {
+        #[cfg(target_os = "linux")]
+        return self.mapper;
+        #[cfg(not(target_os = "linux"))]
+        match self.never {}
+    }
+
+    /// Takes the place of a peer's processes, or of an application: none has the memory mapped, and none will while the claim is
+    /// there. None if one has: it lives, or has not been stopped for good. The kernel says so, no process has to answer. It may say so a
     /// moment longer than it is true.
     ///
     /// # Errors
@@ -148,12 +198,13 @@ impl SharedMemory {
     ///
     /// # Panics
     /// If this process did not make the memory.
-    pub fn claim(&self, peer: PeerId) -> io::Result<Option<Claim<'_>>> {
+    pub fn claim(&self, mapper: impl Into<Mapper>) -> io::Result<Option<Claim<'_>>> {
+        let mapper = mapper.into();
         #[cfg(target_os = "linux")]
-        return Ok(claim::take(self.file(), peer)?.then_some(Claim { memory: self, peer }));
+        return Ok(claim::take(self.file(), mapper.place())?.then_some(Claim { memory: self, mapper }));
         #[cfg(not(target_os = "linux"))]
         {
-            let _ = peer;
+            let _ = mapper;
             match self.never {}
         }
     }
@@ -161,17 +212,21 @@ impl SharedMemory {
 
 #[cfg(target_os = "linux")]
 impl SharedMemory {
-    /// A descriptor for a node's process, with its claim on it; none if another process of that node has one.
-    pub(crate) fn lend(&self, to: PeerId) -> io::Result<Option<OwnedFd>> {
-        claim::lend(self.file(), to)
+    /// A descriptor for another process, with its claim on it: for a node's the node's, for an application's (who asks as an
+    /// observer) any that is free. None if there is none.
+    pub(crate) fn lend(&self, to: PeerId) -> io::Result<Option<(OwnedFd, Mapper)>> {
+        if to == PeerId::OBSERVER {
+            return claim::lend(self.file(), Mapper::seats());
+        }
+        claim::lend(self.file(), std::iter::once(to.into()))
     }
 
     /// What was lent to us, if it is safe to map.
-    pub(crate) fn borrowed(file: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn borrowed(file: OwnedFd, mapper: Mapper) -> io::Result<Self> {
         let mapping = Mapping::open_finished(&file, PAGE, MOST)?;
         mapping.populate();
         // The mapping keeps the file, and the claim on it.
-        Ok(Self { mapping, file: None })
+        Ok(Self { mapping, file: None, mapper: Some(mapper) })
     }
 
     fn file(&self) -> &OwnedFd {
@@ -182,7 +237,7 @@ impl SharedMemory {
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
         #[cfg(target_os = "linux")]
-        claim::give_back(self.memory.file(), self.peer);
+        claim::give_back(self.memory.file(), self.mapper.place());
         #[cfg(not(target_os = "linux"))]
         match self.memory.never {}
     }

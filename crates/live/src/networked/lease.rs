@@ -38,6 +38,11 @@ impl Lease {
         self.until.fetch_max(until.0, Ordering::AcqRel);
     }
 
+    /// Of a process that uses the node of another one: it is not known whether that one is alive, or it is again.
+    pub fn doubt(&self, doubtful: bool) {
+        self.fenced.store(doubtful, Ordering::Release);
+    }
+
     pub(crate) fn fence(&self) {
         self.fenced.store(true, Ordering::Release);
     }

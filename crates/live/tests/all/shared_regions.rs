@@ -85,7 +85,7 @@ impl Node {
     }
 
     fn try_map(&self, addr: GlobalAddr, timeout: Nanos) -> Result<Arc<Region>, NotMapped> {
-        self.regions.map_shared(&*self.sharing, addr, INCARNATION, timeout)
+        self.regions.map_shared(addr, INCARNATION, |home, name| self.sharing.obtain(home, name, timeout))
     }
 }
 
@@ -430,7 +430,7 @@ fn a_region_of_another_incarnation_of_its_home_is_not_taken_for_the_one_asked_fo
     let (home, other) = (rack.open(HOME), rack.open(OTHER));
     home.begin_objects();
     let next = Incarnation(INCARNATION.0 + 1);
-    let got = other.regions.map_shared(&*other.sharing, OBJECTS, next, SHORT);
+    let got = other.regions.map_shared(OBJECTS, next, |home, name| other.sharing.obtain(home, name, SHORT));
     assert_eq!(got.unwrap_err(), NotMapped::NoSuchRegion);
     other.map(OBJECTS);
 }

@@ -1,11 +1,11 @@
 //! Who has shared memory mapped, as the kernel knows it.
 //!
-//! Each node that obtains a memory gets an open file description of its own, made by the memory's maker, who locks the byte of
-//! the node's number in it: a lock of the description (`F_OFD_SETLK`), not of a process. A mapping keeps its description, and
+//! Each node, and each application, that obtains a memory gets an open file description of its own, made by the memory's maker, who
+//! locks the byte of its place in it, for an application the first that is free: a lock of the description (`F_OFD_SETLK`), not of a process. A mapping keeps its description, and
 //! with it the lock, whatever becomes of the descriptor; the lock goes when the last mapping does, at the latest when the process
 //! is dead. It goes by no other way: not while the process is stopped, slow, or believed to be dead. So what must
-//! always hold: whoever gets the lock on a node's byte knows that no process of that node can store in the memory any more, and
-//! of one node at most one process has it mapped.
+//! always hold: whoever gets the lock on a byte knows that no process whose place that is can store in the memory any more, and
+//! at most one has it mapped.
 //!
 //! Unsafe code: `fcntl` with a range, which rustix does not have.
 #![allow(unsafe_code)]
@@ -15,11 +15,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, open};
 
-use crate::PeerId;
+use crate::sharing::Mapper;
 
-/// Locks the byte of a peer, unless a process of that peer, or another claim, has it.
-pub(crate) fn take(file: &OwnedFd, peer: PeerId) -> io::Result<bool> {
-    match lock(file, peer, libc::F_WRLCK) {
+/// Locks the byte of a place, unless a process whose place it is, or another claim, has it.
+pub(crate) fn take(file: &OwnedFd, place: u8) -> io::Result<bool> {
+    match lock(file, place, libc::F_WRLCK) {
         Ok(()) => Ok(true),
         Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
         Err(error) => Err(error),
@@ -27,24 +27,32 @@ pub(crate) fn take(file: &OwnedFd, peer: PeerId) -> io::Result<bool> {
 }
 
 /// Unlocks it.
-pub(crate) fn give_back(file: &OwnedFd, peer: PeerId) {
-    let done = lock(file, peer, libc::F_UNLCK);
+pub(crate) fn give_back(file: &OwnedFd, place: u8) {
+    let done = lock(file, place, libc::F_UNLCK);
     debug_assert!(done.is_ok(), "unlocking: {done:?}");
 }
 
-/// A new description of the file, with the lock; none if it is taken.
-pub(crate) fn lend(file: &OwnedFd, to: PeerId) -> io::Result<Option<OwnedFd>> {
+/// A new description of the file, with the lock of the first of these places that is free; none if all are taken.
+pub(crate) fn lend(
+    file: &OwnedFd,
+    places: impl IntoIterator<Item = Mapper>,
+) -> io::Result<Option<(OwnedFd, Mapper)>> {
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let lent = open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    Ok(take(&lent, to)?.then_some(lent))
+    for mapper in places {
+        if take(&lent, mapper.place())? {
+            return Ok(Some((lent, mapper)));
+        }
+    }
+    Ok(None)
 }
 
-fn lock(file: &OwnedFd, peer: PeerId, kind: i32) -> io::Result<()> {
+fn lock(file: &OwnedFd, place: u8, kind: i32) -> io::Result<()> {
     // SAFETY: plain numbers, for which zeroes are valid.
     let mut range: libc::flock = unsafe { std::mem::zeroed() };
     range.l_type = kind as _;
     range.l_whence = libc::SEEK_SET as _;
-    range.l_start = peer.index() as _;
+    range.l_start = place.into();
     range.l_len = 1;
     // SAFETY: the descriptor is open for as long as it is borrowed, and the kernel reads one `flock` from the address of a
     // value that lives through the call.

@@ -49,6 +49,7 @@ mod sharing_tests;
 mod tests;
 mod waker;
 
+pub use asking::borrow;
 pub use error::Error;
 
 use std::path::PathBuf;

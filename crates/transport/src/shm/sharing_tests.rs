@@ -56,7 +56,7 @@ fn memory_that_is_not_sealed_for_good_is_not_mapped() {
     for missing in [SealFlags::SHRINK, SealFlags::GROW, SealFlags::SEAL] {
         let memory = file(8192, ALL_SEALS.difference(missing));
         let got = ask_one_who("sealed", |caller, question| {
-            answer(caller, question, Verdict::Given, Some(&memory)).unwrap();
+            answer(caller, question, Verdict::Given, Some((&memory, ME.into()))).unwrap();
         });
         assert_eq!(got, (NotObtained::Malformed, 1), "without {missing:?}");
     }
@@ -67,7 +67,7 @@ fn memory_of_an_impossible_size_is_not_mapped() {
     for bytes in [0, 8, 4095, 4096 + 8, 1 << 41] {
         let memory = file(bytes, ALL_SEALS);
         let got = ask_one_who("size", |caller, question| {
-            answer(caller, question, Verdict::Given, Some(&memory)).unwrap();
+            answer(caller, question, Verdict::Given, Some((&memory, ME.into()))).unwrap();
         });
         assert_eq!(got, (NotObtained::Malformed, 1), "{bytes} bytes");
     }
@@ -82,7 +82,7 @@ fn what_is_no_memory_is_not_mapped() {
     };
     for descriptor in [null, read_only] {
         let got = ask_one_who("null", |caller, question| {
-            answer(caller, question, Verdict::Given, Some(&descriptor)).unwrap();
+            answer(caller, question, Verdict::Given, Some((&descriptor, ME.into()))).unwrap();
         });
         assert_eq!(got, (NotObtained::Malformed, 1));
     }
@@ -91,8 +91,8 @@ fn what_is_no_memory_is_not_mapped() {
 #[test]
 fn an_answer_to_another_question_or_without_its_memory_is_refused() {
     let memory = file(4096, ALL_SEALS);
-    let given = |caller: &OwnedFd, question, descriptor| {
-        answer(caller, question, Verdict::Given, descriptor).unwrap();
+    let given = |caller: &OwnedFd, question, descriptor: Option<&OwnedFd>| {
+        answer(caller, question, Verdict::Given, descriptor.map(|file| (file, ME.into()))).unwrap();
     };
     let got = ask_one_who("none", |caller, question| given(caller, question, None));
     assert_eq!(got, (NotObtained::Malformed, 1));
@@ -105,10 +105,10 @@ fn an_answer_to_another_question_or_without_its_memory_is_refused() {
     });
     assert_eq!(got, (NotObtained::Malformed, 1));
     let got = ask_one_who("gift", |caller, question| {
-        answer(caller, question, Verdict::NotPublished, Some(&memory)).unwrap();
+        answer(caller, question, Verdict::NotPublished, Some((&memory, ME.into()))).unwrap();
     });
     assert_eq!(got, (NotObtained::Malformed, 1));
-    for bytes in [&[7; 17][..], &[7; 18], &[7; 100]] {
+    for bytes in [&[7; 18][..], &[7; 19], &[7; 100]] {
         let got = ask_one_who("noise", |caller, _| {
             send(caller, bytes, SendFlags::NOSIGNAL).unwrap();
         });

@@ -2,21 +2,23 @@
 //! writer dies.
 //!
 //! ```text
-//!  word  0      1     2        3      4      5         6     7        8 ..
-//!        magic  addr  shape    count  state  suspects  incarnation  mappers  the words of the region
+//!  word  0      1     2        3      4      5         6      7        8 ..
+//!        magic  addr  shape    count  state  suspects  seats  mappers  the words of the region
 //!                     discipline in the highest byte, bytes of an object below
+//!        magic above, below the incarnation of the home
 //! ```
 //!
 //! `state` says whether the region lives: every process looks at it with each operation, so all of them see the end at once. The
-//! header is one cache line; nothing in it changes while the region is used, but for the end, for nodes that map it, and for deaths.
-//! `suspects` and `mappers` have a bit for each node.
+//! header is one cache line; nothing in it changes while the region is used, but for the end, for those that map it, and for deaths.
+//! `suspects` and `mappers` have a bit for each node, `seats` for each application that has mapped it.
 //!
 //! # A writer that dies inside an object
 //! A process may be killed between any two instructions. What it leaves in an object's version decides what becomes of the object:
 //!
 //! ```text
 //!  version, even                 bits 56..0: the number; nobody writes
-//!  version, odd   bits 63..57: who writes: 0 the home's process, 1 + n node n's, 127 nobody: the object is lost
+//!  version, odd   bits 63..57: who writes: 0 the home's process, 1 + n node n's, 65 + s the application in seat s,
+//!                              127 nobody: the object is lost
 //! ```
 //!
 //! So the compare-and-swap that takes an object also says who has it: there is no instant at which it is taken and nobody knows
@@ -42,6 +44,10 @@
 //! hands get [`Missing::Lost`], too, and do not wait. If it goes on and ends its write, the object is whole, and counts. The claim
 //! also sees to it that two incarnations of one node never have the memory mapped at a time, so the node's number is enough to say who writes.
 //!
+//! **Applications** that are no nodes ([`Mapper::Application`]) have seats instead of numbers in the rack, and nobody declares them
+//! dead: the home looks every now and then which seats are free whose application may have written
+//! ([`Region::look_at_applications`]). As above, a seat is free when the kernel says so, and whoever gets it next looks first.
+//!
 //! The home's own process needs no such check: if it dies, the region is gone, and whoever hears of it says so in the header
 //! ([`Region::home_died`]). Nobody's access faults: the memory itself stays for as long as somebody has it mapped.
 
@@ -50,7 +56,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use transport::{NotObtained, PeerId, SharedMemory};
+use transport::{Mapper, NotObtained, PeerId, SharedMemory};
 use wire::{Discipline, GlobalAddr, Incarnation, NodeId};
 
 use super::held::Held;
@@ -59,19 +65,22 @@ use super::{Missing, Region, Shape};
 
 /// Words in front of the region's own: one cache line.
 pub(super) const HEADER: usize = 8;
-const MAGIC: u64 = u64::from_le_bytes(*b"rackreg1");
+const MAGIC: u64 = u64::from_le_bytes(*b"\0\0\0\0rack");
 const AT_MAGIC: usize = 0;
 const AT_ADDR: usize = 1;
 const AT_SHAPE: usize = 2;
 const AT_COUNT: usize = 3;
 const AT_STATE: usize = 4;
 const AT_SUSPECTS: usize = 5;
-const AT_INCARNATION: usize = 6;
+const AT_SEATS: usize = 6;
 const AT_MAPPERS: usize = 7;
 
 /// Where in an odd version its writer stands.
 const WRITER_SHIFT: u32 = 57;
+/// Of the application in the first seat.
+const SEATED: u64 = 65;
 const NOBODY: u64 = 127;
+const _: () = assert!(SEATED + Mapper::SEATS as u64 <= NOBODY);
 /// The version's number.
 const NUMBER: u64 = (1 << WRITER_SHIFT) - 1;
 
@@ -86,6 +95,14 @@ impl Writer {
 
     const fn node(node: NodeId) -> Self {
         Self(node.0 as u64 + 1)
+    }
+
+    /// Whoever has obtained the memory. None: a place that writes no objects.
+    fn mapper(mapper: Mapper) -> Option<Self> {
+        match mapper {
+            Mapper::Peer(peer) => peer.as_node().map(Self::node),
+            Mapper::Application(seat) => Some(Self(SEATED + u64::from(seat))),
+        }
     }
 
     const fn of(version: u64) -> Self {
@@ -123,9 +140,11 @@ impl Shared {
         &self.memory.words()[AT_SUSPECTS]
     }
 
-    /// Nodes that may have written here, and whose half-written objects nobody has looked for since.
-    fn mappers(&self) -> &AtomicU64 {
-        &self.memory.words()[AT_MAPPERS]
+    /// Where it is said that this writer may have written here, and that nobody has looked for its half-written objects since.
+    fn may_have_written(&self, writer: Writer) -> (&AtomicU64, u64) {
+        let (at, bit) =
+            if writer.0 < SEATED { (AT_MAPPERS, writer.0 - 1) } else { (AT_SEATS, writer.0 - SEATED) };
+        (&self.memory.words()[at], 1 << bit)
     }
 
     /// Whoever has an object in this version is believed to be dead.
@@ -189,17 +208,17 @@ impl Region {
             (AT_ADDR, addr.bits()),
             (AT_SHAPE, discipline_and_len(shape)),
             (AT_COUNT, shape.count() as u64),
-            (AT_INCARNATION, incarnation.0.into()),
             (AT_STATE, INCARNATIONS),
-            (AT_MAGIC, MAGIC),
+            (AT_MAGIC, MAGIC | u64::from(incarnation.0)),
         ] {
             header[at].store(value, Ordering::SeqCst);
         }
         Ok(Self::in_shared(memory, incarnation, Writer::HOME, addr, shape))
     }
 
-    /// A region of another process of this machine, of that incarnation of its home, whose memory has been obtained by node `me`. What the header says is checked,
-    /// as the other process may be hostile. Objects that a former incarnation of this node has left half-written are lost from now on.
+    /// A region of another process of this machine, of that incarnation of its home, whose memory has been obtained. What the header says is checked,
+    /// as the other process may be hostile. Objects that a former incarnation of this node, or whoever had this seat, has left
+    /// half-written are lost from now on.
     ///
     /// # Errors
     /// If it is not that region, or has ended.
@@ -207,26 +226,26 @@ impl Region {
         memory: Arc<SharedMemory>,
         addr: GlobalAddr,
         incarnation: Incarnation,
-        me: NodeId,
     ) -> Result<Self, NotMapped> {
+        let me = memory.mapper().and_then(Writer::mapper).ok_or(NotMapped::NoSuchRegion)?;
         let Some((header, words)) = memory.words().split_at_checked(HEADER) else {
             return Err(NotMapped::NoSuchRegion);
         };
         // Each is read once: the other process may change them.
         let header: Vec<u64> = header.iter().map(|word| word.load(Ordering::SeqCst)).collect();
         let shape = shape_of(header[AT_SHAPE], header[AT_COUNT]).ok_or(NotMapped::NoSuchRegion)?;
-        if header[AT_MAGIC] != MAGIC
+        if header[AT_MAGIC] != MAGIC | u64::from(incarnation.0)
             || header[AT_ADDR] != addr.bits()
-            || header[AT_INCARNATION] != incarnation.0.into()
             || shape.words().is_none_or(|needed| needed > words.len())
         {
             return Err(NotMapped::NoSuchRegion);
         }
-        let region = Self::in_shared(memory, incarnation, Writer::node(me), addr, shape);
+        let region = Self::in_shared(memory, incarnation, me, addr, shape);
         // The claim on the memory is ours now, so no former incarnation of ours has it.
         region.lose_objects_of(me);
         if let Some(shared) = region.shared() {
-            shared.mappers().fetch_or(1 << me.0, Ordering::SeqCst);
+            let (marks, bit) = shared.may_have_written(me);
+            marks.fetch_or(bit, Ordering::SeqCst);
         }
         if region.is_alive() { Ok(region) } else { Err(NotMapped::Ended) }
     }
@@ -268,7 +287,7 @@ impl Region {
         }
         // If the system cannot tell, it may be mapped.
         if let Ok(Some(_claim)) = shared.memory.claim(PeerId::node(node)) {
-            self.lose_objects_of(node);
+            self.lose_objects_of(Writer::node(node));
             true
         } else {
             shared.suspects().fetch_or(1 << node.0, Ordering::SeqCst);
@@ -276,22 +295,43 @@ impl Region {
         }
     }
 
-    /// No process of the node but this one can write here, and this one does not.
-    fn lose_objects_of(&self, node: NodeId) {
+    /// At the home: applications that had it mapped may have died. What they have left half-written is lost, if none has
+    /// their seats now.
+    pub fn look_at_applications(&self) {
+        let Some(shared) = self.shared().filter(|shared| shared.memory.is_own()) else { return };
+        let seats = shared.memory.words()[AT_SEATS].load(Ordering::SeqCst);
+        if seats == 0 || !matches!(self.shape(), Shape::Objects { .. }) {
+            return;
+        }
+        for mapper in Mapper::seats() {
+            let Some(writer) = Writer::mapper(mapper) else { continue };
+            // If the system cannot tell, it may be mapped.
+            if seats & shared.may_have_written(writer).1 != 0
+                && let Ok(Some(_claim)) = shared.memory.claim(mapper)
+            {
+                self.lose_objects_of(writer);
+            }
+        }
+    }
+
+    /// No process can write here as this writer but this one, and this one does not.
+    fn lose_objects_of(&self, writer: Writer) {
         let (Some(shared), Shape::Objects { count, .. }) = (self.shared(), self.shape()) else { return };
-        let node_bit = 1 << node.0;
-        let has_mapped = shared.mappers().load(Ordering::SeqCst) & node_bit != 0;
+        let (marks, bit) = shared.may_have_written(writer);
+        let has_mapped = marks.load(Ordering::SeqCst) & bit != 0;
         for number in 0..if has_mapped { count } else { 0 } {
             let version = self.version_of(number);
             let found = version.load(Ordering::SeqCst);
-            if !found.is_multiple_of(2) && Writer::of(found) == Writer::node(node) {
+            if !found.is_multiple_of(2) && Writer::of(found) == writer {
                 // Nobody else changes it while it is the dead one's.
                 version.store(Writer::NOBODY.takes(found), Ordering::SeqCst);
             }
         }
         // If this process dies before it comes here, whoever is next looks through all of it once more.
-        shared.mappers().fetch_and(!node_bit, Ordering::SeqCst);
-        shared.suspects().fetch_and(!node_bit, Ordering::SeqCst);
+        marks.fetch_and(!bit, Ordering::SeqCst);
+        if writer.0 < SEATED {
+            shared.suspects().fetch_and(!bit, Ordering::SeqCst);
+        }
     }
 
     /// The home is dead, and its memory is no part of the rack any more. All operations on the region fail from now on, in every

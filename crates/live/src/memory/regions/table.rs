@@ -4,12 +4,13 @@
 //! hold: regions do not overlap.
 
 use std::io;
+use std::ops::RangeBounds;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use sorted::Map;
-use transport::{NotObtained, PeerId, Sharing};
-use wire::{Copyset, GlobalAddr, Incarnation, Nanos, NodeId};
+use transport::{NotObtained, PeerId, SharedMemory, Sharing};
+use wire::{Copyset, GlobalAddr, Incarnation, NodeId};
 
 use super::{NotMapped, Region, Shape};
 use crate::memory::home::HomeMemory;
@@ -85,19 +86,17 @@ impl Regions {
         region
     }
 
-    /// The region at an address of another home, of that incarnation, which has memory of its own on this machine: mapped now, or
-    /// before. All of this process have the same one.
+    /// The region at an address of another home, of that incarnation, which has memory of its own on this machine: obtained and
+    /// mapped now ([`Sharing::obtain`]), or before. All of this process have the same one.
     ///
     /// # Errors
-    /// If it was not obtained in so long, or what was obtained is not that region.
+    /// If it was not obtained, or what was obtained is not that region.
     pub fn map_shared(
         &self,
-        sharing: &dyn Sharing,
         addr: GlobalAddr,
         incarnation: Incarnation,
-        timeout: Nanos,
+        obtain: impl FnOnce(PeerId, u64) -> Result<Arc<SharedMemory>, NotObtained>,
     ) -> Result<Arc<Region>, NotMapped> {
-        let me = sharing.me().as_node().ok_or(NotMapped::NotObtained(NotObtained::Unreachable))?;
         let mapped = {
             let mut all = lock(&self.mapped);
             // Those that nobody has any more, and nobody is about to have.
@@ -107,20 +106,53 @@ impl Regions {
         let deaths = self.deaths_of(addr.home());
         let _turn = lock(&mapped.turn);
         let before = lock(&mapped.region).upgrade();
-        if let Some(region) =
-            before.filter(|region| region.is_alive() && region.incarnation() == Some(incarnation))
-        {
-            return Ok(region);
+        match before {
+            Some(region) if region.is_alive() && region.incarnation() == Some(incarnation) => {
+                return Ok(region);
+            }
+            // Its home is back, and nobody will ask for the former incarnation any more.
+            Some(region) if region.incarnation() < Some(incarnation) => region.home_died(),
+            _ => {}
         }
-        let home = PeerId::node(addr.home());
-        let memory = sharing.obtain(home, addr.bits(), timeout).map_err(NotMapped::NotObtained)?;
-        let region = Arc::new(Region::map(memory, addr, incarnation, me)?);
+        let memory = obtain(PeerId::node(addr.home()), addr.bits()).map_err(NotMapped::NotObtained)?;
+        let region = Arc::new(Region::map(memory, addr, incarnation)?);
         *lock(&mapped.region) = Arc::downgrade(&region);
         // Whoever counts a death does so before it looks at what is mapped: so either it finds this region, or it is seen here.
         if self.deaths_of(addr.home()) != deaths {
             return Err(NotMapped::NotObtained(NotObtained::Unreachable));
         }
         Ok(region)
+    }
+
+    /// In which incarnations homes are whose regions are mapped here, and live as far as is known.
+    pub fn mapped_homes(&self) -> Vec<(NodeId, Incarnation)> {
+        let regions = self.mapped_regions(..);
+        let living = regions.iter().filter(|region| region.is_alive());
+        let mut homes: Vec<_> =
+            living.filter_map(|region| Some((region.addr().home(), region.incarnation()?))).collect();
+        homes.dedup();
+        homes
+    }
+
+    /// That incarnation of a home is over, as somebody says who knows: what was mapped of its memory has come to its end.
+    pub fn home_died(&self, node: NodeId, incarnation: Incarnation) {
+        for region in self.mapped_regions(GlobalAddr::new(node, 0)..) {
+            if region.addr().home() == node && region.incarnation() == Some(incarnation) {
+                region.home_died();
+            }
+        }
+    }
+
+    fn mapped_regions(&self, range: impl RangeBounds<GlobalAddr>) -> Vec<Arc<Region>> {
+        let mapped: Vec<_> = lock(&self.mapped).range(range).map(|(_, one)| Arc::clone(one)).collect();
+        mapped.iter().filter_map(|one| lock(&one.region).upgrade()).collect()
+    }
+
+    /// Objects here that applications have left half-written which have died since are lost from now on. To be called every now and
+    /// then: until it is, whoever wants such an object waits.
+    pub fn look_at_applications(&self) {
+        let own: Vec<_> = self.all().values().map(|own| Arc::clone(&own.region)).collect();
+        own.iter().for_each(|region| region.look_at_applications());
     }
 
     fn deaths_of(&self, node: NodeId) -> u64 {
@@ -132,16 +164,8 @@ impl Regions {
     /// again, after a while. To be called before [`Regions::map_shared`] is with the node's next incarnation.
     pub fn node_died(&self, node: NodeId) -> bool {
         self.deaths[node.index()].fetch_add(1, Ordering::SeqCst);
-        let mapped: Vec<_> = lock(&self.mapped)
-            .range(GlobalAddr::new(node, 0)..)
-            .take_while(|(addr, _)| addr.home() == node)
-            .map(|(_, one)| Arc::clone(one))
-            .collect();
-        for one in mapped {
-            if let Some(region) = lock(&one.region).upgrade() {
-                region.home_died();
-            }
-        }
+        let mapped = self.mapped_regions(GlobalAddr::new(node, 0)..);
+        mapped.iter().filter(|region| region.addr().home() == node).for_each(|region| region.home_died());
         self.lose_objects_of(node)
     }
 

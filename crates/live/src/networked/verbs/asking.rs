@@ -156,6 +156,19 @@ impl NetworkedNode {
         self.opened(addr, incarnation, &reply)
     }
 
+    /// That incarnation of a node is in the rack, as far as this node knows.
+    ///
+    /// # Errors
+    /// If it is not; or this node is not, and cannot know.
+    pub fn confirm_incarnation(&self, node: NodeId, incarnation: Incarnation) -> Result<(), Failure> {
+        // The look at the lease comes last: what was known before it was of some worth.
+        let known = self.incarnation_asked(node);
+        if self.is_fenced() {
+            return Err(Failure::Fenced);
+        }
+        if known? == incarnation { Ok(()) } else { Err(Failure::Refused(Refusal::NodeDown)) }
+    }
+
     /// The incarnation of a home that is about to be asked: not a later one than that which answers.
     fn incarnation_asked(&self, home: NodeId) -> Result<Incarnation, Failure> {
         if home == self.id() {
@@ -184,7 +197,10 @@ impl NetworkedNode {
         }
         if let Some(sharing) = self.transport().sharing() {
             // If it is not to be had so (a former incarnation of this node still has it), the home's NIC does the same on the same words.
-            let mapped = self.memory().regions.map_shared(&*sharing, addr, incarnation, MAPPING);
+            let mapped = self
+                .memory()
+                .regions
+                .map_shared(addr, incarnation, |home, name| sharing.obtain(home, name, MAPPING));
             if let Ok(region) = mapped {
                 return Ok((Opened::Near(region), name));
             }

@@ -223,10 +223,11 @@ impl NetworkedNode {
         }
     }
 
-    /// Dead nodes whose processes may still write here are looked at once more.
+    /// Dead nodes whose processes may still write here are looked at once more; and applications, which nobody declares dead.
     pub(super) fn look_at_suspects(&self) {
-        let nic = &mut *self.verbs.enter();
-        nic.suspects.retain(|node| !self.memory().regions.lose_objects_of(*node));
+        let regions = &self.memory().regions;
+        self.verbs.enter().suspects.retain(|node| !regions.lose_objects_of(*node));
+        regions.look_at_applications();
     }
 
     /// What is due at the device.

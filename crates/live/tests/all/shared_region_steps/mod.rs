@@ -60,7 +60,9 @@ impl Node {
     }
 
     fn map(&self, addr: GlobalAddr) -> Arc<Region> {
-        self.regions.map_shared(&*self.sharing, addr, INCARNATION, LONG).unwrap()
+        self.regions
+            .map_shared(addr, INCARNATION, |home, name| self.sharing.obtain(home, name, LONG))
+            .unwrap()
     }
 }
 
