@@ -62,8 +62,9 @@ impl NodeHandle {
         let seed = inner.config.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number);
         let cache = Arc::clone(&inner.memory(node).cache);
         let strict = inner.strict_lease();
-        let lease = inner.joined().map_or_else(Arc::default, |node| Arc::clone(node.lease()));
         let asking = inner.attached().map(Asking::new);
+        let of_attached = || inner.attached().map_or_else(Arc::default, |attached| attached.lease());
+        let lease = inner.joined().map_or_else(of_attached, |node| Arc::clone(node.lease()));
         let slow = if strict.is_some() { u64::MAX } else { 7 };
         Self {
             inner,
@@ -294,6 +295,18 @@ impl NodeHandle {
     #[inline(always)]
     pub(crate) fn is_fenced(&self) -> bool {
         self.lease.is_fenced()
+    }
+
+    /// Nothing is done on memory within reach while this fails.
+    #[inline]
+    pub(crate) fn permitted(&self) -> Result<(), Error> {
+        if self.is_fenced() { self.why_fenced() } else { Ok(()) }
+    }
+
+    /// Of an attached handle it may only be that the daemon does not answer: then this waits.
+    #[cold]
+    fn why_fenced(&self) -> Result<(), Error> {
+        self.asking.as_ref().map_or(Err(Error::Fenced), |asking| asking.attached().await_daemon())
     }
 
     /// True if an access has to look at more than memory: this node is dead to the others, or its lease has to hold.

@@ -112,6 +112,14 @@ impl NodeHandle {
         }
     }
 
+    /// This node is in the rack; and that one in this incarnation, if one is given. Of a handle of a process that has joined.
+    pub(crate) fn confirm(&self, node: Option<(NodeId, Incarnation)>) -> Result<(), Error> {
+        let joined = self.inner.joined().expect("applications are served on racks of processes");
+        let (node, incarnation) = node.unwrap_or((joined.id(), joined.incarnation()));
+        let addr = GlobalAddr::from_bits(u64::from(node.0) << 48);
+        joined.confirm_incarnation(node, incarnation).map_err(|why| failed(why, addr, 0))
+    }
+
     /// Does something with what is in flight to homes beyond reach: only on a rack of processes.
     pub(crate) fn sent<R>(
         &mut self,

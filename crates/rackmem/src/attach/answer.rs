@@ -25,8 +25,8 @@ pub(super) enum Answer {
     Failed(Error),
     /// A lock that carries these bytes is held, under this number.
     Held(u32, Vec<u8>),
-    /// What a region, or a store of chains, is called, and what it is made of.
-    Region(RegionName, Shape),
+    /// What a region, or a store of chains, is called, and what it is made of; and whether processes of this machine may map it.
+    Region(RegionName, Shape, bool),
     /// What a word was.
     Word(u64),
     /// An object of this version.
@@ -76,9 +76,10 @@ impl Answer {
                 put_counted(out, bytes);
                 6
             }
-            Self::Region(name, shape) => {
+            Self::Region(name, shape, is_shared) => {
                 put_name(out, name);
                 put_shape(out, *shape);
+                out.push(u8::from(*is_shared));
                 7
             }
             Self::Word(word) => {
@@ -107,7 +108,7 @@ impl Answer {
             4 => Self::Busy,
             5 => Self::Failed(decode_error(bytes)?),
             6 => Self::Held(bytes.u32()?, bytes.counted()?.to_vec()),
-            7 => Self::Region(bytes.name()?, shape_of(bytes)?),
+            7 => Self::Region(bytes.name()?, shape_of(bytes)?, bytes.flag()?),
             8 => Self::Word(bytes.u64()?),
             9 => Self::Object(bytes.u64()?, bytes.counted()?.to_vec()),
             10 => Self::Chained(bytes.u32()?, bytes.option(|bytes| bytes.counted().map(<[u8]>::to_vec))?),

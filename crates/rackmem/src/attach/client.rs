@@ -11,12 +11,16 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
+use live::memory::regions::Region;
+use live::networked::lease::Lease;
+use live::networked::verbs::Far;
 use sorted::Map;
 use wire::{Nanos, NodeId};
 
 use super::answer::Answer;
 use super::conversation::Conversation;
 use super::error::AttachError;
+use super::mapped::Mapped;
 use super::message::Welcome;
 use super::operation::Operation;
 use super::{MOST_ATTACHED, socket_of};
@@ -24,7 +28,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::handle::NodeHandle;
 use crate::rack::Rack;
-use crate::rack_file::RackFile;
+use crate::rack_file::{RackFile, TransportKind};
 
 /// The daemon that an application uses, for all its handles.
 pub(crate) struct Attached {
@@ -35,6 +39,8 @@ pub(crate) struct Attached {
     first: Mutex<Option<Conversation>>,
     /// The locks that threads have, by the numbers of their copies: through which connection, and what the daemon calls them.
     held: Mutex<Map<u32, Held>>,
+    /// Words and objects that are used where they are. None: all are asked for.
+    mapped: Option<Mapped>,
 }
 
 /// A lock that the daemon holds.
@@ -72,6 +78,21 @@ impl Rack {
     /// # Errors
     /// If there is no such daemon, it is another user's or another rack's, or it serves as many as it can.
     pub fn attach(file: &RackFile, node: NodeId) -> Result<Self, AttachError> {
+        // With a strict lease every access asks the node whose lease it is.
+        let may_map = file.transport() == TransportKind::SharedMemory && !file.strict;
+        let mapped = may_map.then(|| Mapped::new(file.runtime.clone(), file.timeout));
+        Self::attach_with(file, node, mapped)
+    }
+
+    /// The same, and nothing is mapped: every operation asks the daemon, words and objects, too.
+    ///
+    /// # Errors
+    /// As for [`Rack::attach`].
+    pub fn attach_by_socket(file: &RackFile, node: NodeId) -> Result<Self, AttachError> {
+        Self::attach_with(file, node, None)
+    }
+
+    fn attach_with(file: &RackFile, node: NodeId, mapped: Option<Mapped>) -> Result<Self, AttachError> {
         let nodes = file.config.nodes;
         if node.index() >= nodes {
             return Err(AttachError::NoSuchNode { node, nodes });
@@ -86,6 +107,7 @@ impl Rack {
             started: Instant::now(),
             first: Mutex::new(Some(first)),
             held: Mutex::default(),
+            mapped,
         };
         Ok(Self::of_attached(attached, config))
     }
@@ -109,6 +131,21 @@ impl Attached {
     /// True if the daemon is gone: nobody answers there, or another process of it does.
     pub(crate) fn is_detached(&self) -> bool {
         matches!(self.connect(), Err(Error::Detached))
+    }
+
+    /// What every access to mapped memory looks at.
+    pub(crate) fn lease(&self) -> Arc<Lease> {
+        self.mapped.as_ref().map_or_else(Arc::default, |mapped| Arc::clone(mapped.lease()))
+    }
+
+    /// Waits while the daemon is silent.
+    pub(crate) fn await_daemon(&self) -> Result<(), Error> {
+        self.mapped.as_ref().map_or(Ok(()), Mapped::await_daemon)
+    }
+
+    /// A region that the daemon has within reach, if this process has it so, too.
+    pub(super) fn map(&self, far: &Far) -> Option<Arc<Region>> {
+        self.mapped.as_ref()?.map(far, || self.connect().map(Conversation::into_line))
     }
 
     pub(super) fn held(&self) -> MutexGuard<'_, Map<u32, Held>> {
@@ -142,7 +179,7 @@ impl Asking {
         Box::new(Self { attached, conversation, words: Vec::new() })
     }
 
-    pub(super) fn attached(&self) -> &Attached {
+    pub(crate) fn attached(&self) -> &Attached {
         &self.attached
     }
 

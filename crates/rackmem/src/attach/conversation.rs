@@ -73,6 +73,11 @@ impl Conversation {
         Ok((Self { state: Mutex::new(state) }, welcome))
     }
 
+    /// The connection, for who says something else.
+    pub(super) fn into_line(self) -> Line {
+        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).line
+    }
+
     fn state(&self) -> MutexGuard<'_, ClientState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

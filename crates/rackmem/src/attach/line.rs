@@ -165,6 +165,19 @@ impl Line {
         Ok(())
     }
 
+    /// Waits so long. True if the other side has gone meanwhile, or has said what nobody asked for.
+    pub(super) fn hangs_up_within(&self, time: Duration) -> bool {
+        let _ = self.sleep(PollFlags::IN, Some(time));
+        let mut polled = [PollFd::new(&self.stream, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut polled, Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+
+    /// Another handle of the connection, for who ends it.
+    pub(super) fn stream(&self) -> io::Result<UnixStream> {
+        self.stream.try_clone()
+    }
+
     /// True if the other side has gone.
     pub(super) fn is_gone(&self) -> bool {
         let mut polled = [PollFd::new(&self.stream, PollFlags::RDHUP)];

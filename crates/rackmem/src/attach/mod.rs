@@ -31,6 +31,7 @@
 //! | `server.rs`, `serving.rs` | the daemon's side: who may come, and what is done for one connection |
 //! | `client.rs`, `conversation.rs` | the application's side: a rack, and its connections |
 //! | `accesses.rs`, `locks.rs`, `regions.rs`, `posted.rs` | what handles ask for |
+//! | `mapped.rs` | words and objects where they are, without asking |
 //! | `batch.rs` | several operations in one message |
 
 mod accesses;
@@ -44,6 +45,7 @@ mod error;
 pub mod fuzz;
 mod line;
 mod locks;
+mod mapped;
 mod message;
 mod operation;
 mod posted;

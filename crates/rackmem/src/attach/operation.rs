@@ -122,6 +122,10 @@ pub(super) enum Operation<'a> {
     FreeStore {
         store: RegionName,
     },
+    /// Nothing is done. It says that the daemon's node is in the rack, and another node in this incarnation.
+    Confirm {
+        node: Option<(NodeId, Incarnation)>,
+    },
     /// Something about the names of a node: the words of a request.
     Named {
         home: NodeId,
@@ -356,6 +360,13 @@ impl<'a> Operation<'a> {
                 put_counted(out, request);
                 24
             }
+            Self::Confirm { node } => {
+                put_option(out, node, |out, (node, incarnation)| {
+                    out.extend(node.0.to_le_bytes());
+                    out.extend(incarnation.0.to_le_bytes());
+                });
+                25
+            }
         };
     }
 
@@ -414,6 +425,9 @@ impl<'a> Operation<'a> {
             22 => Self::Close { store: bytes.name()? },
             23 => Self::FreeStore { store: bytes.name()? },
             24 => Self::Named { home: bytes.node()?, request: bytes.counted()? },
+            25 => {
+                Self::Confirm { node: bytes.option(|bytes| Ok((bytes.node()?, Incarnation(bytes.u32()?))))? }
+            }
             _ => return Err(Malformed),
         })
     }

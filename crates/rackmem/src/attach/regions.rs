@@ -31,11 +31,15 @@ impl NodeHandle {
 
     fn ask_for_region(&self, operation: &Operation<'_>, needs: Discipline) -> Result<Opened, Error> {
         self.ask(operation, |answer| match answer {
-            Answer::Region(RegionName { addr, incarnation, key }, shape) => {
+            Answer::Region(RegionName { addr, incarnation, key }, shape, is_shared) => {
                 let far = Far { addr, incarnation, key, shape };
-                (shape.discipline() == needs).then_some(Opened::Far(far))
+                (shape.discipline() == needs).then_some((far, is_shared))
             }
             _ => None,
+        })
+        .map(|(far, is_shared)| {
+            let mapped = if is_shared { self.asking().attached().map(&far) } else { None };
+            mapped.map_or(Opened::Far(far), Opened::Near)
         })
     }
 
@@ -111,7 +115,7 @@ impl NodeHandle {
 
     fn ask_for_store(&self, operation: &Operation<'_>) -> Result<Arc<Store>, Error> {
         self.ask(operation, |answer| match answer {
-            Answer::Region(name, _) => Some(Arc::new(store_of(name))),
+            Answer::Region(name, ..) => Some(Arc::new(store_of(name))),
             _ => None,
         })
     }

@@ -72,6 +72,8 @@ fn operations() -> Vec<Operation<'static>> {
         Operation::Delete { store: NAME, key: 7 },
         Operation::Close { store: NAME },
         Operation::FreeStore { store: NAME },
+        Operation::Confirm { node: None },
+        Operation::Confirm { node: Some((NodeId(5), Incarnation(9))) },
     ]
 }
 
@@ -116,8 +118,8 @@ fn answers() -> Vec<Answer> {
         Answer::Locked(9),
         Answer::Busy,
         Answer::Held(4, vec![5; 16]),
-        Answer::Region(NAME, Shape::Objects { count: 4, len: 100 }),
-        Answer::Region(NAME, Shape::Words { count: 0 }),
+        Answer::Region(NAME, Shape::Objects { count: 4, len: 100 }, true),
+        Answer::Region(NAME, Shape::Words { count: 0 }, false),
         Answer::Word(u64::MAX),
         Answer::Object(6, vec![7; 9]),
         Answer::Chained(3, None),

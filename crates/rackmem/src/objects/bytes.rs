@@ -142,9 +142,7 @@ impl ByteObjects {
         }
         let mut attempts = 0;
         loop {
-            if node.is_fenced() {
-                return Err(Error::Fenced.into());
-            }
+            node.permitted()?;
             attempts += 1;
             if let Some(version) = self.read_once(node, index, into)? {
                 return Ok(node.confirmed(version)?);
@@ -196,9 +194,7 @@ impl ByteObjects {
         index: usize,
         mut change: impl FnMut(&ObjectWriter<'_>),
     ) -> Result<u64, Error> {
-        if node.is_fenced() {
-            return Err(Error::Fenced);
-        }
+        node.permitted()?;
         let Opened::Near(region) = &self.region else { return self.update_far(node, index, change) };
         let object = region.object(index).map_err(|why| self.missing(why, index))?;
         let writing = object.write().map_err(|why| self.missing(why, index))?;
@@ -274,9 +270,7 @@ impl ByteObjects {
                 Written::Changed => None,
             });
         };
-        if node.is_fenced() {
-            return Err(Error::Fenced);
-        }
+        node.permitted()?;
         let object = region.object(index).map_err(|why| self.missing(why, index))?;
         match object.try_take(false, Some(version)).map_err(|why| self.missing(why, index))? {
             Taking::Taken(writing) => {

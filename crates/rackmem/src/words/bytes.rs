@@ -25,9 +25,7 @@ impl Words<u64> {
     #[inline]
     pub fn read_bytes(&self, node: &mut NodeHandle, at: usize, into: &mut [u8]) -> Result<(), Error> {
         let Opened::Near(region) = &self.region else { return self.read_bytes_far(node, at, into) };
-        if node.is_fenced() {
-            return Err(Error::Fenced);
-        }
+        node.permitted()?;
         if into.len() > Self::MOST_BYTES {
             return Err(too_long(into.len()));
         }
@@ -45,9 +43,7 @@ impl Words<u64> {
     #[inline]
     pub fn write_bytes(&self, node: &mut NodeHandle, at: usize, bytes: &[u8]) -> Result<(), Error> {
         let Opened::Near(region) = &self.region else { return self.write_bytes_far(node, at, bytes) };
-        if node.is_fenced() {
-            return Err(Error::Fenced);
-        }
+        node.permitted()?;
         if bytes.len() > Self::MOST_BYTES {
             return Err(too_long(bytes.len()));
         }

@@ -251,9 +251,7 @@ impl<W: Word> Words<W> {
                 });
             }
         };
-        if node.is_fenced() {
-            return Err(Error::Fenced);
-        }
+        node.permitted()?;
         let (at, is_upper) = Self::place_of(index);
         match region.word(at) {
             Ok(double) => {
@@ -314,9 +312,7 @@ impl<W: Word> Words<W> {
             let asked = node.ask_on_word((far, index), W::WIDTH, (operation, operands), silent)?;
             return Ok(Some(Place::Asked(asked)));
         }
-        if node.is_fenced() {
-            return Err(Error::Fenced);
-        }
+        node.permitted()?;
         let address = far.addr.offset() + index as u64 * W::WIDTH.bytes();
         let request = Request { ticket: 0, address, width: W::WIDTH, operation, operands };
         let pushed =

@@ -18,7 +18,7 @@
 //! with release ordering. If a reader's copy has one word that a writer stored after the reader's first load of the version
 //! was answered, then that store came behind the writer's fence, and the reader's acquire fence makes the odd version, or
 //! a later one, visible to its last load: it differs. If the copy missed a store of an earlier writer, whose end the first
-//! load did see, acquire and release would be broken. So all words are those of the version that was read. A version of 57 bits
+//! load did see, acquire and release would be broken. So all words are those of the version that was read. A version of 53 bits
 //! does not come round.
 //!
 //! The ends of a write and the first load of a read are sequentially consistent, so that operations are linearizable: a write that has

@@ -16,9 +16,10 @@
 //! A process may be killed between any two instructions. What it leaves in an object's version decides what becomes of the object:
 //!
 //! ```text
-//!  version, even                 bits 56..0: the number; nobody writes
+//!  version, even                 bits 52..0: the number; nobody writes
 //!  version, odd   bits 63..57: who writes: 0 the home's process, 1 + n node n's, 65 + s the application in seat s,
 //!                              127 nobody: the object is lost
+//!                 bits 56..53: how often the home has seen this application here while somebody waited
 //! ```
 //!
 //! So the compare-and-swap that takes an object also says who has it: there is no instant at which it is taken and nobody knows
@@ -46,7 +47,9 @@
 //!
 //! **Applications** that are no nodes ([`Mapper::Application`]) have seats instead of numbers in the rack, and nobody declares them
 //! dead: the home looks every now and then which seats are free whose application may have written
-//! ([`Region::look_at_applications`]). As above, a seat is free when the kernel says so, and whoever gets it next looks first.
+//! ([`Region::look_at_applications`]). As above, a seat is free when the kernel says so, and whoever gets it next looks first. An application that is
+//! stopped in an object keeps its seat. Whoever waits for it says so in the header; the home looks through the region then,
+//! and counts in the version itself, which the writer's end overwrites. After [`MOST_LOOKS`] nobody waits any more.
 //!
 //! The home's own process needs no such check: if it dies, the region is gone, and whoever hears of it says so in the header
 //! ([`Region::home_died`]). Nobody's access faults: the memory itself stays for as long as somebody has it mapped.
@@ -81,8 +84,13 @@ const WRITER_SHIFT: u32 = 57;
 const SEATED: u64 = 65;
 const NOBODY: u64 = 127;
 const _: () = assert!(SEATED + Mapper::SEATS as u64 <= NOBODY);
+/// How often its home has seen an application there. As often as this: it is not waited for.
+const LOOKS_SHIFT: u32 = 53;
+const MOST_LOOKS: u64 = 8;
 /// The version's number.
-const NUMBER: u64 = (1 << WRITER_SHIFT) - 1;
+const NUMBER: u64 = (1 << LOOKS_SHIFT) - 1;
+/// In the word of the seats: somebody waits for an application.
+const WAITED_FOR: u64 = 1 << 63;
 
 /// Who writes, as versions say it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -147,10 +155,22 @@ impl Shared {
         (&self.memory.words()[at], 1 << bit)
     }
 
-    /// Whoever has an object in this version is believed to be dead.
+    fn seats(&self) -> &AtomicU64 {
+        &self.memory.words()[AT_SEATS]
+    }
+
+    /// Whoever has an object in this version is believed to be dead. If an application has it, its home is told that somebody waits.
     pub(super) fn is_suspect(&self, version: u64) -> bool {
-        let Writer(number @ 1..=64) = Writer::of(version) else { return false };
-        self.suspects().load(Ordering::SeqCst) >> (number - 1) & 1 == 1
+        match Writer::of(version).0 {
+            number @ 1..SEATED => self.suspects().load(Ordering::SeqCst) >> (number - 1) & 1 == 1,
+            SEATED..NOBODY => {
+                if self.seats().load(Ordering::Relaxed) & WAITED_FOR == 0 {
+                    self.seats().fetch_or(WAITED_FOR, Ordering::SeqCst);
+                }
+                version >> LOOKS_SHIFT & 15 >= MOST_LOOKS
+            }
+            _ => false,
+        }
     }
 }
 
@@ -296,12 +316,14 @@ impl Region {
     }
 
     /// At the home: applications that had it mapped may have died. What they have left half-written is lost, if none has
-    /// their seats now.
+    /// their seats now. And what somebody waits for is looked at: to be called again after an eighth of the time for which a writer
+    /// may be silent.
     pub fn look_at_applications(&self) {
         let Some(shared) = self.shared().filter(|shared| shared.memory.is_own()) else { return };
-        let seats = shared.memory.words()[AT_SEATS].load(Ordering::SeqCst);
-        if seats == 0 || !matches!(self.shape(), Shape::Objects { .. }) {
-            return;
+        let Shape::Objects { count, .. } = self.shape() else { return };
+        let seats = shared.seats().load(Ordering::SeqCst);
+        if seats & WAITED_FOR != 0 {
+            shared.seats().fetch_and(!WAITED_FOR, Ordering::SeqCst);
         }
         for mapper in Mapper::seats() {
             let Some(writer) = Writer::mapper(mapper) else { continue };
@@ -310,6 +332,16 @@ impl Region {
                 && let Ok(Some(_claim)) = shared.memory.claim(mapper)
             {
                 self.lose_objects_of(writer);
+            }
+        }
+        for number in 0..if seats & WAITED_FOR == 0 { 0 } else { count } {
+            let version = self.version_of(number);
+            let found = version.load(Ordering::SeqCst);
+            let (writer, looks) = (Writer::of(found).0, found >> LOOKS_SHIFT & 15);
+            if !found.is_multiple_of(2) && (SEATED..NOBODY).contains(&writer) && looks < MOST_LOOKS {
+                // Unless the writer is done.
+                let more = found + (1 << LOOKS_SHIFT);
+                let _ = version.compare_exchange(found, more, Ordering::SeqCst, Ordering::Relaxed);
             }
         }
     }

@@ -55,24 +55,27 @@ impl Known {
             }
             shape => handle.alloc_named(shape, home)?,
         };
-        Ok(self.note(begun))
+        Ok(self.note(handle, begun))
     }
 
     pub(super) fn open(&mut self, handle: &mut NodeHandle, addr: GlobalAddr, needs: Discipline) -> Answered {
         if !matches!(needs, Discipline::Word | Discipline::Object) {
             return Err(Error::WrongDiscipline { addr, needs });
         }
-        handle.region_named(addr, needs).map(|opened| self.note(opened))
+        handle.region_named(addr, needs).map(|opened| self.note(handle, opened))
     }
 
-    fn note(&mut self, (opened, name): (Opened, Option<RegionName>)) -> Answer {
+    fn note(&mut self, handle: &NodeHandle, (opened, name): (Opened, Option<RegionName>)) -> Answer {
         let name = name.expect("applications are served on racks of processes");
         let shape = opened.shape();
+        // With a strict lease every access asks this node.
+        let is_shared =
+            matches!(&opened, Opened::Near(region) if region.incarnation().is_some()) && !handle.is_strict();
         if self.0.len() >= MOST {
             self.0.clear();
         }
         self.0.insert(name.addr, (name, opened));
-        Answer::Region(name, shape)
+        Answer::Region(name, shape, is_shared)
     }
 
     /// The region that is called so.
@@ -90,7 +93,7 @@ impl Known {
                 // Another one, which has the address by now.
                 return Err(Error::Unallocated { addr });
             }
-            self.note(opened);
+            self.note(handle, opened);
         }
         let (_, opened) = &self.0[&addr];
         if opened.shape().discipline() == needs {

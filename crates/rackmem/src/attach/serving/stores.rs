@@ -38,7 +38,7 @@ impl Stores {
         }
         self.0.insert(name.addr, (name, store));
         // What it is made of is not asked for.
-        Answer::Region(name, Shape::Words { count: 0 })
+        Answer::Region(name, Shape::Words { count: 0 }, false)
     }
 
     fn find(&mut self, handle: &mut NodeHandle, name: RegionName) -> Result<&mut Chains, Error> {

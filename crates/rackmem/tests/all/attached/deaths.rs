@@ -9,7 +9,7 @@ use crate::attached::rig::{Daemons, as_application, ready, until};
 
 #[test]
 fn the_locks_of_an_application_that_is_killed_are_released() {
-    if let Some((mut app, addr)) = as_application() {
+    if let Some((mut app, addr)) = as_application(Rack::attach) {
         let _lock = app.lock_block(addr, LockMode::Write).unwrap();
         ready();
     }
@@ -26,7 +26,7 @@ fn the_locks_of_an_application_that_is_killed_are_released() {
 
 #[test]
 fn what_an_application_was_changing_when_it_was_killed_stays_as_it_was() {
-    if let Some((mut app, addr)) = as_application() {
+    if let Some((mut app, addr)) = as_application(Rack::attach) {
         let _ = app.update(addr, 8, |window| {
             window.set_word(0, 13);
             ready()
@@ -46,7 +46,7 @@ fn what_an_application_was_changing_when_it_was_killed_stays_as_it_was() {
 
 #[test]
 fn what_an_application_wrote_under_a_lock_that_it_had_not_left_when_it_was_killed_never_was() {
-    if let Some((mut app, addr)) = as_application() {
+    if let Some((mut app, addr)) = as_application(Rack::attach) {
         let value = Locked::<[u64; 3]>::at(&app, addr).unwrap();
         let mut guard = value.write(&mut app).unwrap();
         guard[1] = 13;
@@ -73,7 +73,7 @@ fn what_an_application_wrote_under_a_lock_that_it_had_not_left_when_it_was_kille
 
 #[test]
 fn an_application_that_is_killed_while_it_stands_in_line_for_a_lock_stands_there_no_longer() {
-    if let Some((mut app, addr)) = as_application() {
+    if let Some((mut app, addr)) = as_application(Rack::attach) {
         std::thread::scope(|scope| {
             let value = Locked::<u64>::at(&app, addr).unwrap();
             scope.spawn(move || drop(value.write(&mut app).unwrap()));
@@ -94,8 +94,8 @@ fn an_application_that_is_killed_while_it_stands_in_line_for_a_lock_stands_there
 }
 
 #[test]
-fn an_object_that_an_application_was_changing_when_it_was_killed_stays_whole() {
-    if let Some((mut app, addr)) = as_application() {
+fn an_object_that_an_application_was_changing_by_messages_when_it_was_killed_stays_whole() {
+    if let Some((mut app, addr)) = as_application(Rack::attach_by_socket) {
         let objects = app.objects_at::<[u64; 40]>(addr).unwrap();
         let _ = objects.update(&mut app, 1, |words| {
             words[0] = 13;
@@ -107,7 +107,7 @@ fn an_object_that_an_application_was_changing_when_it_was_killed_stays_whole() {
     let objects = there.objects::<[u64; 40]>(2, NodeId(1)).unwrap();
     objects.write(&mut there, 1, &[12; 40]).unwrap();
     let mut app = rack.application(
-        "deaths::an_object_that_an_application_was_changing_when_it_was_killed_stays_whole",
+        "deaths::an_object_that_an_application_was_changing_by_messages_when_it_was_killed_stays_whole",
         objects.addr(),
     );
     assert_eq!(objects.update(&mut there, 1, |words| words[1] = 14), Ok(4), "nobody is kept out meanwhile");
@@ -120,7 +120,7 @@ fn an_object_that_an_application_was_changing_when_it_was_killed_stays_whole() {
 
 #[test]
 fn an_application_that_is_killed_while_it_waits_for_a_lock_waits_no_longer() {
-    if let Some((mut app, addr)) = as_application() {
+    if let Some((mut app, addr)) = as_application(Rack::attach) {
         std::thread::scope(|scope| {
             scope.spawn(|| app.lock_block(addr, LockMode::Write).map(drop));
             ready();

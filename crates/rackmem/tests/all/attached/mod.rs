@@ -4,6 +4,7 @@
 mod deaths;
 mod histories;
 mod malformed;
+mod mapped;
 mod rig;
 
 use rackmem::{Discipline, Error, GlobalAddr, LockMode, NodeId, Rack};

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use rackmem::rack_file::Location;
-use rackmem::{Attachments, GlobalAddr, NodeHandle, NodeId, Rack, RackFile, SwitchProcess};
+use rackmem::{AttachError, Attachments, GlobalAddr, NodeHandle, NodeId, Rack, RackFile, SwitchProcess};
 
 /// Set in the application: the rack file, and an address.
 const RACK: &str = "RACKMEM_TEST_RACK";
@@ -125,11 +125,13 @@ impl Drop for Application {
     }
 }
 
-/// If this is the application's process: its handle on node 0, and the address.
-pub(crate) fn as_application() -> Option<(NodeHandle, GlobalAddr)> {
+/// If this is the application's process: its handle on node 0, attached in this way, and the address.
+pub(crate) fn as_application(
+    attach: impl Fn(&RackFile, NodeId) -> Result<Rack, AttachError>,
+) -> Option<(NodeHandle, GlobalAddr)> {
     let file = RackFile::read(Path::new(&env::var_os(RACK)?)).unwrap();
     let addr = GlobalAddr::from_bits(env::var(ADDR).unwrap().parse().unwrap());
-    Some((Rack::attach(&file, NodeId(0)).unwrap().here(), addr))
+    Some((attach(&file, NodeId(0)).unwrap().here(), addr))
 }
 
 /// Says that the application is where it shall be killed, and waits for that.

@@ -1,17 +1,21 @@
 //! Applications beside the places: what holds of handles of processes that have joined holds of theirs, alone and together with
-//! those, where homes are within reach of their daemons and where they are not.
+//! those, where homes are within reach of their daemons and where they are not; with words and objects where they are, and
+//! through the socket alone.
 
 use rackmem::Rack;
 use rackmem::rack_file::TransportKind;
 
 use crate::chains_everywhere::Nodes;
-use crate::places::rig::Places;
+use crate::places::rig::{Attach, Places};
 
 /// All nodes by applications, or only the first.
 fn racks(body: &dyn Fn(&[Rack])) {
-    for transport in [TransportKind::SharedMemory, TransportKind::Udp] {
+    let near = TransportKind::SharedMemory;
+    let ways: [(_, Attach); 3] =
+        [(near, Rack::attach), (near, Rack::attach_by_socket), (TransportKind::Udp, Rack::attach)];
+    for (transport, attach) in ways {
         let mut places = Places::start("attached", transport, "");
-        let attached = places.attached();
+        let attached = places.attached(attach);
         body(&attached);
         let [joined, third] = [1, 2].map(|node| places.nodes[node].clone());
         body(&[attached[0].clone(), joined, third]);
@@ -44,10 +48,10 @@ mod chains {
     /// Chains take their time: each kind of rack once.
     fn some(body: fn(Nodes<'_>)) {
         let mut places = Places::start("attached", TransportKind::SharedMemory, "");
-        let attached = places.attached();
+        let attached = places.attached(Rack::attach);
         body(&|node| attached[usize::from(node)].here());
         let mut places = Places::start("attached", TransportKind::Udp, "");
-        let attached = places.attached();
+        let attached = places.attached(Rack::attach);
         body(&|node| [&attached[0], &places.nodes[1], &attached[2]][usize::from(node)].here());
     }
 

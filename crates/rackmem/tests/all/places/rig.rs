@@ -7,9 +7,12 @@ use std::thread::JoinHandle;
 
 use rackmem::rack_file::{Location, TransportKind, example};
 use rackmem::transport::udp;
-use rackmem::{Attachments, NodeHandle, NodeId, Rack, RackFile, SwitchProcess};
+use rackmem::{AttachError, Attachments, NodeHandle, NodeId, Rack, RackFile, SwitchProcess};
 
 pub(crate) const NODES: usize = 3;
+
+/// How an application attaches.
+pub(crate) type Attach = fn(&RackFile, NodeId) -> Result<Rack, AttachError>;
 
 /// A rack of places with transports of their own.
 pub(crate) struct Places {
@@ -60,14 +63,14 @@ impl Places {
         self.folder.join("rack.toml")
     }
 
-    /// Serves applications on all nodes here, and attaches to each.
-    pub(crate) fn attached(&mut self) -> Vec<Rack> {
+    /// Serves applications on all nodes here, and attaches to each, in this way.
+    pub(crate) fn attached(&mut self, attach: Attach) -> Vec<Rack> {
         let file = RackFile::read(self.file()).unwrap();
         std::fs::create_dir_all(&file.runtime).unwrap();
         for (node, rack) in file.nodes().zip(&self.nodes) {
             self.services.push(rack.serve_applications(&file, node).unwrap());
         }
-        file.nodes().map(|node| Rack::attach(&file, node).unwrap()).collect()
+        file.nodes().map(|node| attach(&file, node).unwrap()).collect()
     }
 
     pub(crate) fn handles(&self) -> Vec<NodeHandle> {
