@@ -112,12 +112,14 @@ impl NodeHandle {
         }
     }
 
-    /// This node is in the rack; and that one in this incarnation, if one is given. Of a handle of a process that has joined.
-    pub(crate) fn confirm(&self, node: Option<(NodeId, Incarnation)>) -> Result<(), Error> {
+    /// This node is in the rack, as far as it knows, and that one in this incarnation, if one is given. True if this one's lease
+    /// holds. Of a handle of a process that has joined.
+    pub(crate) fn confirm(&self, node: Option<(NodeId, Incarnation)>) -> Result<bool, Error> {
         let joined = self.inner.joined().expect("applications are served on racks of processes");
         let (node, incarnation) = node.unwrap_or((joined.id(), joined.incarnation()));
         let addr = GlobalAddr::from_bits(u64::from(node.0) << 48);
-        joined.confirm_incarnation(node, incarnation).map_err(|why| failed(why, addr, 0))
+        joined.confirm_incarnation(node, incarnation).map_err(|why| failed(why, addr, 0))?;
+        Ok(joined.lease().holds(joined.now()))
     }
 
     /// Does something with what is in flight to homes beyond reach: only on a rack of processes.

@@ -325,6 +325,90 @@ fn a_incarnation_that_still_has_the_memory_keeps_the_next_one_out() {
     next.map(OBJECTS);
 }
 
+/// An application that has mapped the region.
+fn seated(rack: &Rack) -> Arc<Region> {
+    let memory = transport::shm::borrow(&rack.0, PeerId::node(HOME), OBJECTS.bits(), LONG).unwrap();
+    Arc::new(Region::map(memory, OBJECTS, INCARNATION).unwrap())
+}
+
+#[test]
+fn what_an_application_leaves_half_written_is_lost_when_the_home_looks_or_when_another_has_its_seat() {
+    let rack = Rack::new();
+    let home = rack.open(HOME);
+    let objects = home.begin_objects();
+    let half_write = |region: &Region, number: usize| {
+        let writing = region.object(number).unwrap().write().unwrap();
+        writing.write(0, &[5; LEN / 2]);
+        // As if its process had been killed, and its mapping goes with this region.
+        std::mem::forget(writing);
+    };
+    let stays = seated(&rack);
+    half_write(&stays, 0);
+    for next_comes in [false, true] {
+        let goes = seated(&rack);
+        half_write(&goes, 1);
+        drop(goes);
+        until("its seat to be free", || {
+            if next_comes {
+                drop(seated(&rack))
+            } else {
+                home.regions.look_at_applications()
+            }
+            read(&objects, 1) == Err(Missing::Lost)
+        });
+        assert_eq!(read(&objects, 0), Ok(Err(Torn::Written)), "that one is still there");
+        objects.object(1).unwrap().overwrite(&[6; LEN]).unwrap();
+    }
+}
+
+#[test]
+fn an_application_that_is_stopped_in_an_object_is_waited_for_until_the_home_has_looked_often_enough() {
+    let rack = Rack::new();
+    let home = rack.open(HOME);
+    let objects = home.begin_objects();
+    let stopped = seated(&rack);
+    let object = stopped.object(3).unwrap();
+    let writing = object.write().unwrap();
+    (0..20).for_each(|_| home.regions.look_at_applications());
+    for _ in 0..8 {
+        assert_eq!(read(&objects, 3), Ok(Err(Torn::Written)), "nobody has waited so long");
+        home.regions.look_at_applications();
+    }
+    assert_eq!(read(&objects, 3), Err(Missing::Lost));
+    assert_eq!(objects.object(3).unwrap().write().err(), Some(Missing::Lost));
+    assert_eq!(objects.object(3).unwrap().overwrite(&[1; LEN]).err(), Some(Missing::Lost), "it may go on");
+    writing.write(0, &[4; LEN]);
+    drop(writing);
+    assert_eq!(read(&objects, 3), Ok(Ok((2, vec![4; LEN]))), "it counts");
+    assert_eq!(objects.object(3).unwrap().overwrite(&[1; LEN]), Ok(4));
+}
+
+#[test]
+fn a_former_incarnation_of_a_home_is_over_for_those_who_are_told_and_for_who_maps_the_next() {
+    let rack = Rack::new();
+    let home = rack.open(HOME);
+    home.begin_objects();
+    let map = |regions: &Regions, incarnation| {
+        regions
+            .map_shared(OBJECTS, incarnation, |home, name| transport::shm::borrow(&rack.0, home, name, LONG))
+    };
+    let (told, maps) = (Regions::default(), Regions::default());
+    let next = Incarnation(INCARNATION.0 + 1);
+    let former = map(&told, INCARNATION).unwrap();
+    assert_eq!(told.mapped_homes(), [(HOME, INCARNATION)]);
+    told.home_died(HOME, next);
+    told.home_died(OTHER, INCARNATION);
+    assert!(former.is_alive(), "another incarnation, another home");
+    told.home_died(HOME, INCARNATION);
+    assert_eq!((former.word(0).unwrap_err(), told.mapped_homes()), (Missing::HomeDied, vec![]));
+    home.regions.end(OBJECTS);
+    home.begin_objects();
+    let former = map(&maps, INCARNATION).unwrap();
+    assert!(map(&maps, Incarnation(6)).is_err() && former.is_alive(), "an earlier one says nothing");
+    assert!(map(&maps, next).is_err(), "it is not there yet");
+    assert_eq!(former.word(0).unwrap_err(), Missing::HomeDied);
+}
+
 /// Stamps objects with their versions until it is killed.
 fn stamp(node: &Node) -> ! {
     let (objects, words) = (node.map(OBJECTS), node.map(WORDS));

@@ -149,17 +149,21 @@ impl Shared {
 
     /// Asks, for as long as the daemon is there.
     fn watch(&self, mut line: Line, timeout: Duration) {
-        while self.look(&mut line, timeout).is_ok() {
-            self.set(Daemon::Answers);
-            if line.hangs_up_within(timeout / 4) {
+        while let Ok(is_leased) = self.look(&mut line, timeout) {
+            // One that was silent may be declared dead and not know it yet. One that was not has only not heard the switch.
+            if is_leased || *self.daemon() == Daemon::Answers {
+                self.set(Daemon::Answers);
+            }
+            let pause = if *self.daemon() == Daemon::Answers { timeout / 4 } else { timeout / 64 };
+            if line.hangs_up_within(pause) {
                 break;
             }
         }
         self.set(Daemon::Gone);
     }
 
-    /// Asks once, and waits for the answer.
-    fn look(&self, line: &mut Line, timeout: Duration) -> Result<(), Cut> {
+    /// Asks once, and waits for the answer. True if the lease of the daemon's node holds.
+    fn look(&self, line: &mut Line, timeout: Duration) -> Result<bool, Cut> {
         let mut homes = self.regions.mapped_homes();
         homes.truncate(MOST_OPERATIONS - 1);
         line.send(None, |out| {
@@ -179,16 +183,18 @@ impl Shared {
         self.heard(&homes, &frame)
     }
 
-    fn heard(&self, homes: &[(NodeId, Incarnation)], frame: &[u8]) -> Result<(), Cut> {
+    fn heard(&self, homes: &[(NodeId, Incarnation)], frame: &[u8]) -> Result<bool, Cut> {
         let answers = decode_answers(frame).map_err(|_| Cut::Malformed)?;
-        let [Answer::Done, of_homes @ ..] = &answers[..] else { return Err(Cut::Gone) };
+        let [own @ (Answer::Done | Answer::Busy), of_homes @ ..] = &answers[..] else {
+            return Err(Cut::Gone);
+        };
         for ((node, incarnation), answer) in homes.iter().zip(of_homes) {
             match answer {
-                Answer::Done => {}
+                Answer::Done | Answer::Busy => {}
                 Answer::Failed(Error::NodeDown { .. }) => self.regions.home_died(*node, *incarnation),
                 _ => return Err(Cut::Gone),
             }
         }
-        Ok(())
+        Ok(*own == Answer::Done)
     }
 }

@@ -122,7 +122,8 @@ pub(super) enum Operation<'a> {
     FreeStore {
         store: RegionName,
     },
-    /// Nothing is done. It says that the daemon's node is in the rack, and another node in this incarnation.
+    /// Nothing is done. It says that the daemon's node is in the rack, and another node in this incarnation; and, as busy, that the
+    /// lease of the daemon's node does not hold for now.
     Confirm {
         node: Option<(NodeId, Incarnation)>,
     },

@@ -170,7 +170,10 @@ impl Serving<'_> {
                 Ok(Answer::Done)
             }
             Operation::FreeStore { store } => stores.free(handle, store),
-            Operation::Confirm { node } => done(handle.confirm(node)),
+            Operation::Confirm { node } => handle.confirm(node).map(|is_leased| match is_leased {
+                true => Answer::Done,
+                false => Answer::Busy,
+            }),
             Operation::Named { home, request } => {
                 handle.ask_names_for(home, request).ok_or(Cut::Malformed)?.map(Answer::Bytes)
             }

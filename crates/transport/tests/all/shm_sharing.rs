@@ -16,7 +16,7 @@ use conformance::Rack;
 use conformance::messages::{node, until};
 use rustix::process::{Pid, Signal, kill_process};
 use shm_rack::ShmRack;
-use transport::{NotObtained, PeerId, SharedMemory, Sharing, Transport};
+use transport::{Mapper, NotObtained, PeerId, SharedMemory, Sharing, Transport};
 use wire::Nanos;
 
 const RACK: &str = "RACKMEM_TEST_RACK";
@@ -95,6 +95,36 @@ fn obtain_from(them: PeerId, us: &dyn Transport) -> Arc<SharedMemory> {
 /// Whoever lent the memory has its own descriptor a moment longer than it takes to map it.
 fn until_free(memory: &SharedMemory, of: PeerId) {
     until("nobody to have it mapped", || memory.claim(of).unwrap().is_some());
+}
+
+/// As an application, which is no peer.
+fn borrow(rack: &ShmRack, timeout: Nanos) -> Result<Arc<SharedMemory>, NotObtained> {
+    transport::shm::borrow(rack.dir(), THEM, NAME, timeout)
+}
+
+#[test]
+fn each_application_has_a_seat_of_its_own_at_a_memory_until_it_has_it_mapped_no_more() {
+    let rack = ShmRack::new();
+    let (us, them) = (rack.open(US), rack.open(THEM));
+    let theirs = publish(&*them, 1);
+    let ours = sharing(&*us).obtain(THEM, NAME, LONG).unwrap();
+    assert_eq!((theirs.mapper(), ours.mapper()), (None, Some(Mapper::Peer(US))));
+    let mut all: Vec<_> = Mapper::seats().map(|_| borrow(&rack, LONG).unwrap()).collect();
+    assert!(all.iter().map(|memory| memory.mapper().unwrap()).eq(Mapper::seats()), "the first that is free");
+    assert_eq!(borrow(&rack, SHORT).unwrap_err(), NotObtained::Claimed, "there is none");
+    all[5].words()[0].store(7, SeqCst);
+    assert_eq!(theirs.words()[0].load(SeqCst), 7);
+    let seat = all.remove(9).mapper().unwrap();
+    until("its seat to be free", || theirs.claim(seat).unwrap().is_some());
+    assert!(theirs.claim(Mapper::Application(10)).unwrap().is_none(), "somebody else's");
+    let claim = theirs.claim(seat).unwrap();
+    assert_eq!(borrow(&rack, SHORT).unwrap_err(), NotObtained::Claimed, "its maker has it");
+    drop(claim);
+    assert_eq!(borrow(&rack, LONG).unwrap().mapper(), Some(seat));
+    drop(all);
+    assert!(borrow(&rack, LONG).is_ok());
+    drop(them);
+    assert_eq!(borrow(&rack, LONG).unwrap_err(), NotObtained::Unreachable);
 }
 
 fn sleep_for_ever() -> ! {
