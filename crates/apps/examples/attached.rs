@@ -1,5 +1,6 @@
 //! What operations cost an application that is attached to a daemon's node, beside what the same takes in a process that is a
-//! node of the rack: memory, locks, words, objects, chains, and the key-value store.
+//! node of the rack: memory, locks, words, objects, chains, and the key-value store. Words and objects where they are (mapped), as
+//! an application has those of its machine, and through the socket.
 //!
 //! ```sh
 //! rackmem up --nodes 2 &        # the last node is left to an application
@@ -56,17 +57,7 @@ fn operations(memory: &mut NodeHandle, addr: GlobalAddr) -> Outcome {
         Ok(())
     })?;
     measure("read of 64 bytes under their lock", 1, |_| Ok(value.read(memory).map(drop)?))?;
-    let words: Words<u64> = memory.words(8, home)?;
-    measure("fetch-add", 1, |_| Ok(words.fetch_add(memory, 0, 1).map(drop)?))?;
-    measure("add, 64 until a flush", BATCH, |_| {
-        (0..BATCH).try_for_each(|at| words.add(memory, at as usize % 8, 1))?;
-        Ok(memory.flush()?)
-    })?;
-    let objects: Objects<[u8; 500]> = memory.objects(8, home)?;
-    measure("read of an object of 500 bytes", 1, |_| {
-        Ok(objects.read(memory, 1, Retry::Forever).map(drop)?)
-    })?;
-    measure("write of an object of 500 bytes", 1, |_| Ok(objects.write(memory, 1, &[7; 500]).map(drop)?))?;
+    one_sided(memory, home)?;
     let (mut chains, mut found) = (memory.chains(&ChainsConfig::at(home, 4 << 20))?, Vec::new());
     chains.put(memory, 1, &[7; 100])?;
     measure("get of 100 bytes from a chain", 1, |_| Ok(chains.get(memory, 1, &mut found).map(drop)?))?;
@@ -83,17 +74,34 @@ fn operations(memory: &mut NodeHandle, addr: GlobalAddr) -> Outcome {
     })
 }
 
+/// What is never cached.
+fn one_sided(memory: &mut NodeHandle, home: NodeId) -> Outcome {
+    let words: Words<u64> = memory.words(8, home)?;
+    measure("fetch-add", 1, |_| Ok(words.fetch_add(memory, 0, 1).map(drop)?))?;
+    measure("add, 64 until a flush", BATCH, |_| {
+        (0..BATCH).try_for_each(|at| words.add(memory, at as usize % 8, 1))?;
+        Ok(memory.flush()?)
+    })?;
+    let objects: Objects<[u8; 500]> = memory.objects(8, home)?;
+    measure("read of an object of 500 bytes", 1, |_| {
+        Ok(objects.read(memory, 1, Retry::Forever).map(drop)?)
+    })?;
+    measure("write of an object of 500 bytes", 1, |_| Ok(objects.write(memory, 1, &[7; 500]).map(drop)?))
+}
+
 fn main() -> Outcome {
     let path = std::env::args().nth(1).unwrap_or_else(|| "rack.toml".to_owned());
     let file = RackFile::read(path)?;
     // The store has memory on every node: all must be there.
     let last = NodeId(u16::try_from(file.config.nodes - 1)?);
     let rack = Rack::join(&file, last)?;
-    println!("attached to node 0:");
+    println!("attached to node 0, words and objects mapped:");
     let mut app = Rack::attach(&file, NodeId(0))?.here();
     let addr = app.alloc(4096, NodeId(0), Discipline::Coherent)?;
     operations(&mut app, addr)?;
     drop(app);
+    println!("attached to node 0, words and objects by the socket:");
+    one_sided(&mut Rack::attach_by_socket(&file, NodeId(0))?.here(), NodeId(0))?;
     println!("joined as {last}:");
     let mut here = rack.here();
     let addr = here.alloc(4096, last, Discipline::Coherent)?;

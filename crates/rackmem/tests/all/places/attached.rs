@@ -2,8 +2,8 @@
 //! those, where homes are within reach of their daemons and where they are not; with words and objects where they are, and
 //! through the socket alone.
 
-use rackmem::Rack;
 use rackmem::rack_file::TransportKind;
+use rackmem::{NodeId, Rack};
 
 use crate::chains_everywhere::Nodes;
 use crate::places::rig::{Attach, Places};
@@ -62,4 +62,14 @@ mod names {
     use super::*;
 
     crate::names_everywhere::everywhere!(handles);
+}
+
+#[test]
+fn with_strict_leases_nothing_is_mapped() {
+    let mut places = Places::start("strict", TransportKind::SharedMemory, "strict = true");
+    let mut app = places.attached(Rack::attach)[0].here();
+    let words = app.words::<u64>(8, NodeId(1)).unwrap();
+    let before = places.services[0].counts().operations;
+    assert_eq!(words.fetch_add(&mut app, 0, 1), Ok(0));
+    assert_eq!(places.services[0].counts().operations, before + 1);
 }

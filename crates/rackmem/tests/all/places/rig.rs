@@ -18,7 +18,7 @@ pub(crate) type Attach = fn(&RackFile, NodeId) -> Result<Rack, AttachError>;
 pub(crate) struct Places {
     pub(crate) nodes: Vec<Rack>,
     /// What serves applications, if something does.
-    services: Vec<Attachments>,
+    pub(crate) services: Vec<Attachments>,
     stop: Arc<AtomicBool>,
     switch: Option<JoinHandle<()>>,
     folder: PathBuf,
