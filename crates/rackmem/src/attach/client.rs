@@ -60,7 +60,8 @@ pub(crate) struct Asking {
 impl Rack {
     /// Attaches to a node whose daemon (`rackmem node`) runs on this machine, as the same user. The application has no node,
     /// cache or memory of its own; it uses the daemon's, through a socket. All that a handle can do of a process that has
-    /// joined, it can do here; each operation takes a round trip to the daemon.
+    /// joined, it can do here; each operation takes a round trip to the daemon. Words and objects of nodes on this machine, of a
+    /// rack over shared memory without strict leases, are mapped, and used where they are.
     ///
     /// ```no_run
     /// use rackmem::{Discipline, Locked, NodeId, Rack, RackFile};

@@ -10,18 +10,20 @@
 //!              <────────────────── results ──   hits and misses as for any thread of this process
 //! ```
 //!
+//! Words and objects of this machine's nodes are used without a message, where they are (`mapped.rs`).
+//!
 //! Why a Unix socket, and not rings in shared memory: the kernel tells each side at once when the other one has died, however
 //! it did; it names the other side's user; and there is nothing that a hostile application could write into while it is
 //! looked at. While both sides are busy nobody sleeps (each yields for a while before it does), so that a round trip is
 //! two copies and four system calls.
 //!
 //! What must always hold:
-//! - An application that dies, at any moment, releases its locks, and what it was changing stays as it was.
-//!   The daemon goes on.
+//! - An application that dies, at any moment, releases its locks, and what it was changing stays as it was, or is known to be
+//!   half-written (a mapped object). The daemon goes on.
 //! - A daemon that dies, or that was declared dead, is [`Error::Detached`](crate::Error::Detached), or
 //!   [`Error::Fenced`](crate::Error::Fenced) where it could say so itself.
 //! - Applications are not trusted to be well-formed: what is not exactly a message ends the connection and is counted. What
-//!   one of them can make the daemon keep is bounded, and how long it can keep a block from the rest of the rack is, too.
+//!   one of them can make the daemon keep is bounded, and how long it can keep a block, or an object, from the rest of the rack is, too.
 //!
 //! | file | holds |
 //! | --- | --- |
