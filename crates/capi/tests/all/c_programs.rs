@@ -208,7 +208,7 @@ fn three_processes_share_everything_over_shared_memory() {
 #[cfg(target_os = "linux")]
 fn processes_that_are_attached_to_daemons_share_everything() {
     let mut places = Places::start("c-attached", TransportKind::SharedMemory, "");
-    drop(places.attached());
+    drop(places.attached(rackmem::Rack::attach));
     share(&places, &[("attach", 0), ("attach", 1), ("attach", 1), ("attach", 2)], "processes-attached");
 }
 

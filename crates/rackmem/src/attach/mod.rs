@@ -70,7 +70,8 @@ pub use server::{AttachCounts, Attachments};
 
 use crate::rack_file::RackFile;
 
-/// Applications' threads that one daemon serves at a time.
+/// Connections of applications that one daemon serves at a time: one for each thread, and one for each process that has words or
+/// objects mapped.
 pub const MOST_ATTACHED: usize = 64;
 
 /// The socket at which a node's daemon serves applications.

@@ -43,7 +43,7 @@ pub struct Attachments {
 /// What has come of attached applications.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AttachCounts {
-    /// Threads of applications that are attached now.
+    /// Connections of applications: of threads, and of processes that have something mapped.
     pub attached: u64,
     /// Those that ever were.
     pub accepted: u64,
