@@ -254,6 +254,8 @@ rules! {
         ForwardsAreOfThisTerm,
         /// A lock without a writer has its data at home.
         DataGoesHome,
+        /// A request makes a lock only if it was asked after the last one ended there: a late one names another length.
+        LateRequestsMakeNoLock,
         /// Requests that stay unanswered are sent again.
         LockRequestsAreRepeated,
         /// So are MOVEs, and what came of them.

@@ -7,8 +7,10 @@
 //! # What is late
 //! The terms of the next lock of that name begin behind those of this one, so no grant and no data of this one count any
 //! more. (Its home remembers one number for all locks that are no more, not one for each.) Requests have numbers, so a
-//! refusal by the old lock is not taken for one by the new. What the switch is asked to keep has numbers, and what it is asked to
-//! forget names a term, so late copies of that do nothing.
+//! refusal by the old lock is not taken for one by the new. A request that comes late would make a lock anew, perhaps of another
+//! length than the region has by then: so one that does not say that it knows of the end makes none, and whoever it is for, if he
+//! still wants the lock, asks again. What the switch is asked to keep has numbers, and what it is asked to forget names a term,
+//! so late copies of that do nothing.
 
 use alloc::vec::Vec;
 
@@ -205,13 +207,14 @@ impl Lock {
         };
         // Whoever is still on the way to this queue is sent to the home.
         self.last = Some((holding.term, holding.known));
+        self.since = self.since.max(holding.term.next());
         let status = Status::Refused(Refusal::Unallocated);
         for waiter in holding.queue {
             match waiter {
                 Waiter::Local(thread) => self.threads.push_back(thread),
                 Waiter::Remote(node, _) => {
                     // Not a refusal of anything that it asked for by number: it asks the home.
-                    let term = holding.term;
+                    let term = self.since;
                     let refused = LockPacket { status, term, ..self.packet(cx, LockKind::Refused) };
                     cx.send(LockPacket { to: LockEnd::Agent(node), ..refused }, None);
                 }

@@ -150,6 +150,15 @@ impl<R: Rules> LockNode<R> {
             if let Err(why) = store.may_lock(lock, len) {
                 return self.refuse(at, packet, why, store, out);
             }
+            if packet.term < self.ended && self.rules.holds(Rule::LateRequestsMakeNoLock) {
+                // It may be a late one, for a lock that is no more: whoever wants one now says so again.
+                let mut cx: Context<'_, S, R> =
+                    context(self.rules, &self.config, &mut self.counters, at, store, out);
+                let (from, to) = (LockEnd::Home(cx.config.id), LockEnd::Agent(packet.node));
+                let status = Status::Refused(Refusal::Outdated);
+                let refused = packet.reply(LockKind::Refused, from, to);
+                return cx.send(LockPacket { status, term: self.ended, number: 0, ..refused }, None);
+            }
             self.homes.insert(lock, HomeLock::new(len, self.ended));
         }
         let home = self.homes.get_mut(&lock).expect("it is there by now");

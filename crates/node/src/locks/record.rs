@@ -206,6 +206,8 @@ pub(super) struct Lock {
     pub(super) wants_capacity: bool,
     /// What comes of an earlier term than this is refused.
     pub(super) fence: Term,
+    /// Locks that were here have ended, and the terms of the next one begin no earlier. A request that says so was asked since.
+    pub(super) since: Term,
     pub(super) copy: Option<Copy>,
     pub(super) holding: Option<Holding>,
     pub(super) request: Option<Request>,
@@ -238,6 +240,7 @@ impl Lock {
             has_capacity: false,
             wants_capacity: false,
             fence: Term::NONE,
+            since: Term::NONE,
             copy: None,
             holding: None,
             request: None,
@@ -359,7 +362,8 @@ impl Lock {
             return cx.send(LockPacket { to: LockEnd::Home(self.at.home()), ..reclaim }, None);
         }
         let has_copy = self.copy.is_some() && self.ending.is_none();
-        cx.send(LockPacket { mode, once, has_copy, number, ..self.packet(cx, LockKind::Acquire) }, None);
+        let acquire = LockPacket { mode, once, has_copy, number, ..self.packet(cx, LockKind::Acquire) };
+        cx.send(LockPacket { term: self.since, ..acquire }, None);
     }
 
     /// True if there is capacity for a copy.

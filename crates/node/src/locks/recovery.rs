@@ -469,6 +469,7 @@ impl Lock {
         self.last = None;
         // The next one of this name begins anew.
         self.fence = Term::NONE;
+        self.since = Term::NONE;
         for thread in self.threads.drain(..) {
             cx.out.push(LockEffect::Failed(thread.ticket, Refusal::NodeDown));
         }

@@ -187,7 +187,8 @@ impl Lock {
         let Some(request) = self.request.filter(|request| request.number == packet.number) else {
             cx.counters.drop(super::LockDrop::Late);
             if packet.number == 0 {
-                // The lock in whose queue this node stood is no more. Whether there is one now, its home knows.
+                // The lock that was here is no more. Whether there is one now, its home knows.
+                self.since = self.since.max(packet.term);
                 self.ask_again(cx);
             }
             return;

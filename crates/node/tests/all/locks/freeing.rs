@@ -58,9 +58,9 @@ fn whoever_waits_when_the_lock_ends_asks_the_home() {
     let _ = rig.gets(bare(to_agent(LockKind::Forward, theirs(), 3, 5)));
     let out = rig.gets(bare(freed(5)));
     let [refused] = out.of(LockKind::Refused)[..] else { panic!("{out:?}") };
-    assert_eq!((refused.to, refused.number), (LockEnd::Agent(NodeId(3)), 0));
+    assert_eq!((refused.to, refused.number, refused.term), (LockEnd::Agent(NodeId(3)), 0, Term(6)));
     let [asked] = out.of(LockKind::Acquire)[..] else { panic!("{out:?}") };
-    assert_eq!(asked.node, ME);
+    assert_eq!((asked.node, asked.term), (ME, Term(6)), "it knows of the end");
     // Whoever was still on the way to the queue, too.
     let sent_on = rig.gets(bare(to_agent(LockKind::Forward, theirs(), 0, 5))).only();
     assert_eq!((sent_on.kind, sent_on.node), (LockKind::Acquire, NodeId(0)));
@@ -129,7 +129,7 @@ fn a_free_that_comes_before_the_switch_has_answered_asks_it_again() {
 #[test]
 fn the_next_lock_of_that_name_begins_behind_the_terms_of_the_last() {
     let mut rig = forgotten();
-    let install = rig.gets(bare(LockPacket { number: 1, ..to_home(LockKind::Acquire, 3, 0) })).only();
+    let install = rig.gets(bare(LockPacket { number: 1, ..to_home(LockKind::Acquire, 3, 2) })).only();
     assert_eq!((install.kind, install.term), (LockKind::Install, Term(2)));
     assert!(install.number > 1, "it is another call: {install:?}");
     // Nothing that is late touches it.
@@ -137,6 +137,26 @@ fn the_next_lock_of_that_name_begins_behind_the_terms_of_the_last() {
     assert_eq!(rig.gets(with(5, to_home(LockKind::WriteBack, 0, 1))).only().kind, LockKind::Received);
     assert_eq!(rig.node.home_of(mine()), Some((Term(2), false)));
     assert_eq!(rig.store.home.get(&mine()), None);
+}
+
+#[test]
+fn a_late_request_makes_no_lock_and_whoever_it_was_for_asks_again_if_he_wants_one() {
+    let mut rig = forgotten();
+    let late = LockPacket { number: 4, ..to_home(LockKind::Acquire, 3, 0) };
+    let refused = rig.gets(bare(late)).only();
+    assert_eq!((refused.kind, refused.to), (LockKind::Refused, LockEnd::Agent(NodeId(3))));
+    assert_eq!((refused.number, refused.term, rig.node.home_of(mine())), (0, Term(2), None));
+    let longer = LockPacket { len: 4 * late.len, term: refused.term, ..late };
+    assert_eq!(rig.gets(bare(longer)).only().kind, LockKind::Install);
+    // At whoever it is for.
+    let mut rig = Rig::new();
+    let refused = LockPacket { number: 0, term: Term(2), ..refused };
+    let told =
+        |rig: &mut Rig| rig.gets(bare(LockPacket { to: LockEnd::Agent(ME), lock: theirs(), ..refused }));
+    told(&mut rig).nothing();
+    let _ = rig.wants(1, Mode::Write, theirs());
+    let again = told(&mut rig).only();
+    assert_eq!((again.kind, again.term, again.number), (LockKind::Acquire, Term(2), 1));
 }
 
 #[test]
@@ -156,7 +176,7 @@ fn freeing_any_number_of_locks_leaves_one_number_behind() {
     let mut rig = Rig::with_config(|config| config.in_switch = false);
     let at = |n: u64| wire::GlobalAddr::new(ME, 4096 + 64 * n);
     for n in 0..100 {
-        let asked = LockPacket { lock: at(n), mode: Mode::Write, ..to_home(LockKind::Acquire, 0, 0) };
+        let asked = LockPacket { lock: at(n), mode: Mode::Write, ..to_home(LockKind::Acquire, 0, 2 * n) };
         let lend = rig.gets(bare(asked)).only();
         assert_eq!(lend.term, Term(2 * n + 1), "behind all that are no more");
         let _ = rig.gets(bare(LockPacket { lock: at(n), ..to_home(LockKind::Lend, 0, lend.term.0) }));

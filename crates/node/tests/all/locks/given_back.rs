@@ -72,7 +72,7 @@ fn in_the_next_epoch_the_lock_is_no_more_whoever_has_it() {
     assert!(sent.iter().all(|packet| packet.kind != LockKind::Install), "{sent:?}");
     assert_eq!(rig.node.home_of(mine()), None);
     // The next one of that name may have another length, and begins behind it.
-    let asks = LockPacket { number: 1, len: 16, ..to_home(LockKind::Acquire, 3, 0) };
+    let asks = LockPacket { number: 1, len: 16, ..to_home(LockKind::Acquire, 3, 2) };
     let install = rig.gets(bare(in_epoch_4(asks))).only();
     assert_eq!((install.kind, install.len, install.next), (LockKind::Install, 16, None));
     assert!(install.term > Term(1), "{install:?}");

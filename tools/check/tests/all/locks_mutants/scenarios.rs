@@ -39,6 +39,44 @@ pub(crate) fn a_forward_of_an_earlier_term_comes<R: Rules>(rules: R) -> Result<(
     }
 }
 
+/// A lock was freed, and its memory is allocated anew for a longer one; then a request of the former lock's comes late.
+pub(crate) fn a_request_comes_after_the_lock_has_ended<R: Rules>(rules: R) -> Result<(), String> {
+    const HOME: NodeId = NodeId(0);
+    let lock = GlobalAddr::new(HOME, 4096);
+    let config = LockNodeConfig { in_switch: false, ..LockNodeConfig::new(HOME, 3) };
+    let mut home = LockNode::with_rules(rules, config);
+    let mut store = PlainLocks::new(1);
+    let at = Moment { now: Nanos(1), random: 1 };
+    let mut gets = |packet: LockPacket| {
+        let mut out = Vec::new();
+        home.on_packet(at, &LockMessage { packet, data: None }, &mut store, &mut out);
+        let sent = out.into_iter().filter_map(|effect| match effect {
+            LockEffect::Send(message) => Some(message.packet),
+            _ => None,
+        });
+        sent.collect::<Vec<LockPacket>>()
+    };
+    let packet = |kind, len, node, number, term| LockPacket {
+        mode: Mode::Write,
+        number,
+        term: Term(term),
+        from: LockEnd::Agent(NodeId(node)),
+        to: LockEnd::Home(HOME),
+        ..LockPacket::new(kind, lock, len, NodeId(node))
+    };
+    let [lend] = gets(packet(LockKind::Acquire, 8, 1, 1, 0))[..] else { panic!("the first lock is lent") };
+    gets(packet(LockKind::Lend, 8, 1, 1, lend.term.0));
+    gets(packet(LockKind::Free, 8, 1, 2, lend.term.0));
+    // The late one, and then one that knows of the end.
+    let told = gets(packet(LockKind::Acquire, 8, 2, 7, 0));
+    let ended = told.first().map_or(0, |packet| packet.term.0);
+    let answers = gets(packet(LockKind::Acquire, 32, 1, 3, ended));
+    match answers.iter().find(|answer| matches!(answer.status, Status::Refused(_))) {
+        None => Ok(()),
+        Some(refused) => Err(format!("the region's own length is refused: {refused:?}")),
+    }
+}
+
 /// A node holds the lock, and nobody is inside, when an epoch begins. A thread that was let in before the home has answered what was reported
 /// may give the memory back, and be told that he could not: the next one would be in a lock that is no more, and another node in that
 /// which is there by now. So nobody is let in: not before the home has answered, nor if another epoch begins before it has.
