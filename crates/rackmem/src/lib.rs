@@ -57,4 +57,6 @@ pub use switch_process::SwitchProcess;
 pub use transport;
 pub use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NoAddress, NodeId};
 pub use words::{Pending, Word, WordOperation, Words};
+/// What the derives of [`FromBytes`] and the like (feature `derive`) need: `#[zerocopy(crate = "rackmem::zerocopy")]`.
+pub use zerocopy;
 pub use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};

@@ -9,5 +9,6 @@ mod kv_operations;
 mod kv_simulated;
 mod kv_stalled_worker;
 mod kv_threads;
+mod named;
 mod objects_operations;
 mod support;

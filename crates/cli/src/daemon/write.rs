@@ -58,6 +58,10 @@ pub(crate) struct RackFileArgs {
     /// First port; on several machines, all have this one
     #[arg(long, value_name = "PORT", default_value_t = 7400, value_parser = clap::value_parser!(u16).range(1..=65000))]
     port: u16,
+
+    /// Nodes that keep names: the first so many; without it, all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    name_nodes: Option<u16>,
 }
 
 /// Runs `rackmem rack-file`.
@@ -71,7 +75,11 @@ pub(crate) fn rack_file(args: &RackFileArgs) -> Result<(), Fault> {
         }
         given => spread(given, args.port),
     };
-    let written = |transport| example(&args.name, transport, &addresses, None);
+    let nodes = addresses.len() - 1;
+    if let Some(asked) = args.name_nodes.filter(|asked| usize::from(*asked) > nodes) {
+        return Err(Fault::usage(format_args!("--name-nodes {asked}: the rack has {nodes} nodes")));
+    }
+    let written = |transport| example(&args.name, transport, &addresses, None, args.name_nodes);
     // What can be wrong with a name is wrong with any transport, and this one needs no key file.
     if let Err(error) = RackFile::parse(Path::new("--name"), &written(TransportKind::SharedMemory)) {
         return Err(Fault::usage(format_args!("--name: {}", error.mistakes()[0].what)));

@@ -67,6 +67,13 @@ pub enum ConfigError {
     Epoch,
     /// Reads are to be steered, or tails told to the switch, and it does not steer.
     NotSteered,
+    /// No node, or more than there are, would keep names.
+    NameNodes {
+        /// What was asked for.
+        asked: usize,
+        /// The nodes of the rack.
+        most: usize,
+    },
 }
 
 impl fmt::Display for ConfigError {
@@ -118,6 +125,9 @@ impl fmt::Display for ConfigError {
             Self::Scheduling(refused) => refused.fmt(f),
             Self::NotSteered => {
                 write!(f, "a switch that does not steer cannot steer reads, or be told tails: set `steering`")
+            }
+            Self::NameNodes { asked, most } => {
+                write!(f, "{asked} nodes cannot keep names: 1 to {most} can; change `name_nodes`")
             }
             Self::Epoch => write!(f, "epochs of no length are not possible: change `epoch`"),
         }

@@ -61,6 +61,8 @@ pub struct Config {
     pub preload: bool,
     /// Bytes of the largest region that a lock guards between processes: rings and buffers are made for it. At most 1 MiB.
     pub lock_region: u64,
+    /// The first so many nodes keep names; none: all do. A name dies with its node, so those that come and go should keep none.
+    pub name_nodes: Option<usize>,
     /// Fixes every random choice that does not depend on how the threads of this process are scheduled.
     pub seed: u64,
 }
@@ -83,6 +85,7 @@ impl Default for Config {
             steer_reads: false,
             preload: false,
             lock_region: 64 << 10,
+            name_nodes: None,
             seed: 1,
         }
     }
@@ -165,6 +168,11 @@ impl Config {
         }
         if self.steering.is_none() && (self.steer_reads || self.preload) {
             return Err(ConfigError::NotSteered);
+        }
+        if let Some(asked) = self.name_nodes
+            && !(1..=self.nodes).contains(&asked)
+        {
+            return Err(ConfigError::NameNodes { asked, most: self.nodes });
         }
         Ok(())
     }

@@ -155,7 +155,8 @@ impl NodeHandle {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
         });
         // Its low bits are no good for short names.
-        let index = (hash ^ hash >> 32) % self.nodes() as u64;
+        let keepers = self.inner.config.name_nodes.unwrap_or(self.nodes());
+        let index = (hash ^ hash >> 32) % keepers as u64;
         NodeId(u16::try_from(index).expect("at most 64 nodes"))
     }
 

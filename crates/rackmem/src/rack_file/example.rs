@@ -12,12 +12,13 @@ use crate::config::Config;
 /// A commented rack file. With UDP, `addresses` are those of the switch and of each node, in this order; in shared
 /// memory only their number counts.
 ///
-/// A runtime directory is only written if it is given.
+/// A runtime directory, and how many nodes keep names, are only written if they are given.
 pub fn example(
     name: &str,
     transport: TransportKind,
     addresses: &[SocketAddr],
     runtime: Option<&str>,
+    name_nodes: Option<u16>,
 ) -> String {
     let nodes = addresses.len().saturating_sub(1);
     let default = Config::default();
@@ -51,6 +52,11 @@ pub fn example(
         &mut text,
         bytes("lock_region", default.lock_region),
         "the most that one lock guards: up to 1 MiB; rings and buffers are made for it",
+    );
+    line(
+        &mut text,
+        name_nodes.map_or(format!("# name_nodes = {nodes}"), |nodes| format!("name_nodes = {nodes}")),
+        "the first so many nodes keep names, which die with them: leave out those that come and go",
     );
     line(
         &mut text,

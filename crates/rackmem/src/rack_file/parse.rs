@@ -247,6 +247,10 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
         rack.bytes("lock_copies", r#""8 MiB""#, mistakes).map_or(default.lock_copies, |copies| copies.value);
     let lock_region =
         rack.bytes("lock_region", r#""64 KiB""#, mistakes).map_or(default.lock_region, |region| region.value);
+    let name_nodes = rack
+        .number("name_nodes", "2", mistakes)
+        .map(|nodes| usize::try_from(nodes.value).unwrap_or(usize::MAX))
+        .filter(|keepers| *keepers != nodes.len());
     let mut entries = |key, example, default| {
         switch
             .and_then(|switch| switch.number(key, example, mistakes))
@@ -274,6 +278,7 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
         steer_reads,
         preload,
         lock_region,
+        name_nodes,
         ..default
     };
     // With one value misread, others would be called impossible beside its default.
@@ -350,6 +355,10 @@ fn impossible(tables: &Tables<'_>, error: ConfigError) -> (usize, String) {
         ConfigError::NotSteered => (
             switch.map_or(rack.at, |switch| switch.place_of("steer_reads")),
             "a switch that does not steer cannot steer reads, or be told tails: write steering = 1000, or another number of keys, too".to_owned(),
+        ),
+        ConfigError::NameNodes { asked, most } => (
+            rack.place_of("name_nodes"),
+            format!("{asked} nodes cannot keep names: write 1 to {most}, or leave it out, and all do"),
         ),
         ConfigError::LockRegion { asked, most } => (
             rack.place_of("lock_region"),

@@ -21,3 +21,11 @@ mod rack_file;
 mod regions;
 mod regions_everywhere;
 mod shared_memory;
+#[path = "../../examples/tokio.rs"]
+#[allow(unreachable_pub, reason = "a program, with a main function")]
+mod tasks;
+
+#[test]
+fn the_example_of_tokio_counts_what_its_tasks_did() {
+    tasks::main().expect("it works");
+}

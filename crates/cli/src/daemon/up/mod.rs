@@ -77,17 +77,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let stop = Interrupt::listen()?;
     let place = match &args.config {
         Some(path) => UsedRackFile::given(path),
-        None => UsedRackFile::made(args.nodes, args.transport.kind())?,
+        None => {
+            // Nodes of applications come and go: names would go with them.
+            let seats = args.seats.unwrap_or(u16::from(args.nodes > 1));
+            UsedRackFile::made(args.nodes, with_process(args.nodes, seats)?, args.transport.kind())?
+        }
     };
     let file = read(&place.file)?;
     let nodes = u16::try_from(file.config.nodes).expect("at most 64 nodes");
     let seats = args.seats.unwrap_or(u16::from(args.config.is_none() && nodes > 1));
-    if seats > nodes {
-        return Err(Fault::usage(format_args!(
-            "--seats {seats}: the rack has {nodes} nodes; take no more seats than that, or more --nodes"
-        )));
-    }
-    let with_process = nodes - seats;
+    let with_process = with_process(nodes, seats)?;
     info!(
         target: "rackmem", rack = file.name,
         "starting the switch and {} over {}, and waiting until they are a rack",
@@ -103,6 +102,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     end(&mut children);
     place.clear(&file, &children);
     ended
+}
+
+/// The nodes that get a process, beside those that are left to applications.
+fn with_process(nodes: u16, seats: u16) -> Result<u16, Fault> {
+    nodes.checked_sub(seats).ok_or_else(|| {
+        Fault::usage(format_args!(
+            "--seats {seats}: the rack has {nodes} nodes; take no more seats than that, or more --nodes"
+        ))
+    })
 }
 
 /// Looks after the children until told to stop.

@@ -30,7 +30,7 @@ impl UsedRackFile {
     }
 
     /// A file of our own.
-    pub(super) fn made(nodes: u16, transport: TransportKind) -> Result<Self, Fault> {
+    pub(super) fn made(nodes: u16, with_process: u16, transport: TransportKind) -> Result<Self, Fault> {
         let directory = runtime_directory(NAME);
         runtime::prepare(&directory)?;
         let lock = owner::lock_file(&directory);
@@ -52,7 +52,7 @@ impl UsedRackFile {
         let addresses = unused_addresses(usize::from(nodes) + 1)
             .map_err(|error| Fault::failed(format_args!("cannot find free ports: {error}")))?;
         // Whoever reads the file finds the sockets beside it, whatever their own runtime directory is.
-        let text = example(NAME, transport, &addresses, Some("."));
+        let text = example(NAME, transport, &addresses, Some("."), Some(with_process.max(1)));
         fs::write(&file, text).map_err(|error| failed(&file, error))?;
         Ok(Self { file, made: Some(made) })
     }
@@ -60,24 +60,31 @@ impl UsedRackFile {
     /// Takes away what is left when all children have ended.
     pub(super) fn clear(&self, file: &RackFile, children: &[Child]) {
         let directory = &file.runtime;
+        let clear_node = |id: NodeId| {
+            remove_sockets(directory, &format!("node-{}", id.0));
+            runtime::remove(&socket_of(file, id));
+        };
         for child in children.iter().filter(|child| child.killed) {
-            let name = match child.part() {
-                Part::Switch => "switch".to_owned(),
-                Part::Node(id) => format!("node-{id}"),
-            };
-            runtime::remove(&directory.join(format!("{name}.sock")));
-            runtime::remove(&directory.join(format!("{name}.lock")));
-            if let Part::Node(id) = child.part() {
-                runtime::remove(&socket_of(file, NodeId(id)));
-            }
-            if child.part() == Part::Switch {
-                runtime::remove(&runtime::status_socket(file));
+            match child.part() {
+                Part::Switch => {
+                    remove_sockets(directory, "switch");
+                    runtime::remove(&runtime::status_socket(file));
+                }
+                Part::Node(id) => clear_node(NodeId(id)),
             }
         }
         if self.made.is_some() {
+            // Applications that were killed have left theirs; of those that still run nobody needs them, for the rack is over.
+            file.nodes().skip(children.len().saturating_sub(1)).for_each(clear_node);
             runtime::remove(&self.file);
             runtime::remove(&owner::lock_file(directory));
         }
         runtime::remove_if_empty(directory);
     }
+}
+
+/// Where the other processes of a machine find one.
+fn remove_sockets(directory: &Path, name: &str) {
+    runtime::remove(&directory.join(format!("{name}.sock")));
+    runtime::remove(&directory.join(format!("{name}.lock")));
 }

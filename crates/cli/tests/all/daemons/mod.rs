@@ -3,6 +3,7 @@
 mod attached;
 mod found;
 mod log;
+mod named;
 mod names;
 mod rig;
 mod start;

@@ -5,7 +5,10 @@
 use std::io::{BufRead as _, BufReader, Lines};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::str::FromStr;
 use std::{env, thread};
+
+use rackmem::{NodeId, Rack, RackFile};
 
 use super::rig::Home;
 
@@ -13,7 +16,7 @@ use super::rig::Home;
 #[allow(dead_code, unreachable_pub, reason = "a program, with a main function")]
 mod program;
 
-/// Set in the program: the rack file, the node, and perhaps an address.
+/// Set in the program: the rack file, and the node.
 const ARGUMENTS: &str = "RACKMEM_TEST_START";
 const NAME: &str = "daemons::start::three_processes_share_the_counter_of_the_first_page";
 
@@ -24,11 +27,10 @@ struct Program {
 }
 
 impl Program {
-    fn start(file: &Path, node: u16, address: Option<u64>) -> Self {
-        let address = address.map_or(String::new(), |address| address.to_string());
+    fn start(file: &Path, node: u16) -> Self {
         let mut process = Command::new(env::current_exe().unwrap())
             .args(["--exact", NAME, "--nocapture"])
-            .env(ARGUMENTS, format!("{}\n{node}\n{address}", file.display()))
+            .env(ARGUMENTS, format!("{}\n{node}", file.display()))
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -37,8 +39,8 @@ impl Program {
         Self { process, lines }
     }
 
-    /// The number behind this, in the next line that has it; None if the program has ended.
-    fn next(&mut self, before: &str) -> Option<u64> {
+    /// What stands behind this, in the next line that has it; None if the program has ended.
+    fn next<T: FromStr>(&mut self, before: &str) -> Option<T> {
         self.lines.find_map(|line| line.unwrap().split_once(before)?.1.parse().ok())
     }
 
@@ -58,16 +60,16 @@ impl Drop for Program {
 #[test]
 fn three_processes_share_the_counter_of_the_first_page() {
     if let Ok(arguments) = env::var(ARGUMENTS) {
-        let [file, node, address] = arguments.split('\n').collect::<Vec<_>>().try_into().unwrap();
-        program::count(Path::new(file), node.parse().unwrap(), address.parse().ok()).unwrap();
+        let (file, node) = arguments.split_once('\n').unwrap();
+        program::count(Path::new(file), node.parse().unwrap()).unwrap();
         return;
     }
     let home = Home::new("start");
     let _up = home.up(&["--nodes", "5", "--seats", "3"]);
     let file = home.rack_file();
-    let mut first = Program::start(&file, 2, None);
-    let address = first.next(" counts at ").expect("it has joined");
-    let mut all = [first, Program::start(&file, 3, Some(address)), Program::start(&file, 4, Some(address))];
+    let mut all = [2, 3, 4].map(|node| Program::start(&file, node));
+    let places = all.each_mut().map(|program| program.next::<String>(" counts at ").expect("it has joined"));
+    assert!(places.iter().all(|place| *place == places[0]), "one counter: {places:?}");
     // Four numbers of each.
     let counted = |(node, program): (usize, &mut Program)| -> Vec<u64> {
         let name = format!("node {}: ", node + 2);
@@ -84,11 +86,12 @@ fn three_processes_share_the_counter_of_the_first_page() {
     assert!((12..60).contains(&last), "{numbers:?}");
     // Whoever had the last value is among them.
     all.iter_mut().for_each(Program::kill);
-    let mut late = Program::start(&file, 3, Some(address));
-    assert_eq!(late.next(" counts at "), Some(address));
-    assert_eq!(late.next("node 3: "), None, "the value is lost");
+    let mut late = Program::start(&file, 3);
+    assert_eq!(late.next::<u64>("node 3: "), None, "the value is lost");
     assert!(!late.process.wait().unwrap().success());
-    // The rack goes on.
-    let mut anew = Program::start(&file, 4, None);
+    // The rack goes on, and the name is free once the lost counter is taken away.
+    let rack = Rack::attach(&RackFile::read(&file).unwrap(), NodeId(0)).unwrap();
+    rack.here().remove_name("tally").unwrap();
+    let mut anew = Program::start(&file, 4);
     assert_eq!(anew.next("node 4: "), Some(1));
 }

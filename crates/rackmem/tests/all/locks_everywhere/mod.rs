@@ -149,16 +149,21 @@ pub(crate) fn a_lock_that_was_waited_for_in_vain_still_goes_to_whoever_waits_on(
     let value = Locked::new(&mut here, NodeId(0), 0_u64).unwrap();
     let addr = value.addr();
     let held = value.write(&mut here).unwrap();
+    let in_vain = std::sync::Barrier::new(5);
     std::thread::scope(|scope| {
         for node in [1, 2, 1, 2] {
+            let in_vain = &in_vain;
             scope.spawn(move || {
                 let mut other = nodes(node);
                 let value = same::<u64>(&other, addr);
                 assert!(value.write_timeout(&mut other, SHORT).unwrap().is_none());
+                in_vain.wait();
                 *value.write(&mut other).unwrap() += 1;
             });
         }
-        std::thread::sleep(10 * SHORT);
+        in_vain.wait();
+        // Most of them are in the queue by then.
+        std::thread::sleep(SHORT);
         drop(held);
     });
     assert_eq!(*value.read(&mut here).unwrap(), 4);

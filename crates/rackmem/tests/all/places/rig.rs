@@ -39,7 +39,7 @@ impl Places {
         std::fs::create_dir_all(&folder).unwrap();
         let addresses = udp::unused_addresses(NODES + 1).unwrap();
         let (rack, switch) = lines.split_once("[switch]\n").unwrap_or((lines, ""));
-        let text = example("places", transport, &addresses, Some("run"))
+        let text = example("places", transport, &addresses, Some("run"), None)
             .replace("[rack]", &format!("[rack]\nmemory = \"8 MiB\"\n{rack}"))
             .replace("[switch]", &format!("[switch]\n{switch}"));
         let path = folder.join("rack.toml");

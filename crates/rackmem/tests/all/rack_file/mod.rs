@@ -78,6 +78,7 @@ cache = "32 MiB"
 memory = "1 GiB"
 lock_copies = "3 MiB"
 lock_region = "1000 B"
+name_nodes = 1
 timeout = "250 ms"
 peek = true
 strict = true
@@ -110,6 +111,7 @@ listen = "10.0.0.2:7400"
     assert_eq!((config.cache, config.memory), (32 << 20, 1 << 30));
     assert_eq!((config.switch_entries, config.directory, config.queue), (1000, Directory::Home, true));
     assert_eq!((config.lock_copies, config.lock_region, config.lock_entries), (3 << 20, 1000, 77));
+    assert_eq!(config.name_nodes, Some(1));
     assert_eq!(rack.runtime, folder.join("run"));
     assert_eq!(rack.switch_metrics, Some("127.0.0.1:9400".parse().unwrap()));
     assert_eq!(rack.node_metrics, [None, Some("127.0.0.1:9401".parse().unwrap())]);
@@ -156,7 +158,7 @@ fn a_runtime_directory_is_beside_the_file_and_can_be_the_files_own() {
 fn examples_are_read_without_a_mistake() {
     let addresses: Vec<_> = (7400..7405).map(|port| ([127, 0, 0, 1], port).into()).collect();
     for transport in [TransportKind::SharedMemory, TransportKind::Udp] {
-        let rack = parse(&example("lab", transport, &addresses, None));
+        let rack = parse(&example("lab", transport, &addresses, None, None));
         assert_eq!((rack.transport(), rack.config.nodes, rack.name.as_str()), (transport, 4, "lab"));
     }
 }
@@ -165,7 +167,7 @@ fn examples_are_read_without_a_mistake() {
 fn what_an_example_calls_a_default_is_taken_when_it_is_switched_on() {
     let addresses: Vec<_> = (7400..7403).map(|port| ([127, 0, 0, 1], port).into()).collect();
     for transport in [TransportKind::SharedMemory, TransportKind::Udp] {
-        let text = example("lab", transport, &addresses, None);
+        let text = example("lab", transport, &addresses, None, None);
         let on: Vec<String> = text
             .lines()
             .map(|line| match line.strip_prefix("# ") {
@@ -411,6 +413,10 @@ fn values_out_of_range_are_refused_with_the_range() {
         (
             in_rack("lock_region = \"100 B\""),
             "rack.toml:4: regions of 100 B are not possible: write a multiple of 8 B up to 1 MiB, for example lock_region = \"64 KiB\"",
+        ),
+        (
+            in_rack("name_nodes = 0"),
+            "rack.toml:4: 0 nodes cannot keep names: write 1 to 2, or leave it out, and all do",
         ),
         (
             in_rack("lock_copies = \"1 TiB\""),

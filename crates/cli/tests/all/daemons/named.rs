@@ -1,0 +1,153 @@
+//! Names that processes make, open and remove at once, some of which are killed meanwhile.
+//!
+//! The tests start their own executable again, to run the same test; told by the environment, it is the application there.
+
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use std::{env, thread};
+
+use rackmem::{AttachError, Locked, NameError, NodeHandle, NodeId, Rack, RackFile, Value, Words};
+
+use super::rig::Home;
+
+/// Set in the applications: the rack file, the node, and a number.
+const ARGUMENTS: &str = "RACKMEM_TEST_NAMED";
+
+fn application(test: &str, file: &RackFile, node: u16, number: u64) -> Child {
+    Command::new(env::current_exe().unwrap())
+        .args(["--exact", &format!("daemons::named::{test}")])
+        .env(ARGUMENTS, format!("{}\n{node}\n{number}", file.runtime.join("rack.toml").display()))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// In an application: the file, the node and the number.
+fn told() -> Option<(RackFile, NodeId, u64)> {
+    let arguments = env::var(ARGUMENTS).ok()?;
+    let [file, node, number] = arguments.split('\n').collect::<Vec<_>>().try_into().unwrap();
+    Some((RackFile::read(file).unwrap(), NodeId(node.parse().unwrap()), number.parse().unwrap()))
+}
+
+/// Attaches to a daemon, which has so many applications at once and no more.
+fn attached(file: &RackFile, node: NodeId) -> NodeHandle {
+    loop {
+        match Rack::attach(file, node) {
+            Ok(rack) => return rack.here(),
+            Err(AttachError::Full { .. }) => thread::sleep(Duration::from_millis(1)),
+            Err(why) => panic!("{why}"),
+        }
+    }
+}
+
+#[test]
+fn of_hundreds_of_processes_that_make_one_name_at_once_one_does() {
+    const PROCESSES: u64 = 400;
+    if let Some((file, node, number)) = told() {
+        let mut here = attached(&file, node);
+        let lock = here.named::<Locked<[u64; 2]>>("it").open_or(|| [number, 0]).unwrap();
+        lock.write(&mut here).unwrap()[1] += 1;
+        return;
+    }
+    let home = Home::new("hundreds");
+    let up = home.up(&["--nodes", "3"]);
+    let file = RackFile::read(home.rack_file()).unwrap();
+    let start = |number: u64| {
+        let node = u16::try_from(number % 2).unwrap();
+        application("of_hundreds_of_processes_that_make_one_name_at_once_one_does", &file, node, number)
+    };
+    let processes: Vec<_> = (0..PROCESSES).map(start).collect();
+    for mut process in processes {
+        assert!(process.wait().unwrap().success());
+    }
+    let mut here = attached(&file, NodeId(0));
+    let lock = here.named::<Locked<[u64; 2]>>("it").open().unwrap();
+    let [maker, counted] = *lock.read(&mut here).unwrap();
+    assert!(maker < PROCESSES && counted == PROCESSES, "{counted} counted");
+    assert_eq!(here.names("").unwrap().len(), 1);
+    drop(here);
+    up.interrupt();
+    home.assert_nothing_left();
+}
+
+/// Marks of what is whole.
+const MARKS: [u64; 64] = [7; 64];
+
+/// Makes, opens and removes, as long as it may.
+fn make_and_remove(here: &mut NodeHandle, number: u64) {
+    for round in 0.. {
+        let name = format!("{}", (number + round) % 5);
+        let failed = match round % 3 {
+            0 => here.named::<Locked<[u64; 64]>>(&format!("lock/{name}")).open_or(|| MARKS).err(),
+            1 => here.named::<Value<[u64; 64]>>(&format!("value/{name}")).open_or(|| MARKS).err(),
+            _ => here.named::<Words<u64>>(&format!("words/{name}")).open_or(|| 64).err(),
+        };
+        assert_eq!(failed, None);
+        let kind = ["lock", "value", "words"][round as usize % 3];
+        match here.remove_name(&format!("{kind}/{}", (number + round + 3) % 5)) {
+            Ok(()) | Err(NameError::NotFound { .. }) => {}
+            Err(why) => panic!("{why}"),
+        }
+    }
+}
+
+#[test]
+fn whoever_is_killed_while_he_makes_or_removes_a_name_leaves_nothing_or_the_finished_thing() {
+    if let Some((file, node, number)) = told() {
+        // Joined, or attached.
+        if node == NodeId(2) {
+            let rack = Rack::join(&file, node).unwrap();
+            make_and_remove(&mut rack.here(), number);
+        }
+        make_and_remove(&mut attached(&file, node), number);
+    }
+    let home = Home::new("killed_makers");
+    let up = home.up(&["--nodes", "3"]);
+    let file = RackFile::read(home.rack_file()).unwrap();
+    let live = || -> u64 {
+        let status = home.status();
+        let bytes = |node: &serde_json::Value| node["counts"]["memory_live_bytes"].as_u64().unwrap_or(0);
+        status["nodes"].as_array().unwrap().iter().take(2).map(bytes).sum()
+    };
+    let mut here = attached(&file, NodeId(0));
+    let mut left = 0;
+    for round in 0..60_u64 {
+        let joined = round % 20 == 0;
+        let node = if joined { 2 } else { u16::try_from(round % 2).unwrap() };
+        let mut maker = application(
+            "whoever_is_killed_while_he_makes_or_removes_a_name_leaves_nothing_or_the_finished_thing",
+            &file,
+            node,
+            round,
+        );
+        // Some are hardly there, some are in the middle of it.
+        thread::sleep(Duration::from_micros(2_000 + 700 * round + if joined { 500_000 } else { 0 }));
+        maker.kill().unwrap();
+        maker.wait().unwrap();
+        for info in here.names("").unwrap() {
+            left += 1;
+            match info.name.split('/').next().unwrap() {
+                "lock" => {
+                    let lock = here.named::<Locked<[u64; 64]>>(&info.name).open().unwrap();
+                    assert_eq!(*lock.read(&mut here).unwrap(), MARKS, "{}", info.name);
+                }
+                "value" => {
+                    let value = here.named::<Value<[u64; 64]>>(&info.name).open().unwrap();
+                    assert_eq!(value.get(&mut here).unwrap(), MARKS, "{}", info.name);
+                }
+                _ => {
+                    let words = here.named::<Words<u64>>(&info.name).open().unwrap();
+                    assert_eq!(words.load(&mut here, 63).unwrap(), 0, "{}", info.name);
+                }
+            }
+            here.remove_name(&info.name).unwrap();
+        }
+    }
+    assert!(left > 0, "nobody came as far as making one");
+    assert_eq!(here.names("").unwrap(), []);
+    super::rig::eventually("no memory is kept for what nobody can name", || live() == 0);
+    drop(here);
+    up.interrupt();
+    home.assert_nothing_left();
+}
