@@ -108,6 +108,17 @@ impl Region {
         mode: Mode,
         wait: Wait,
     ) -> Result<Option<Inside<'_>>, Error> {
+        self.enter_since(handle, mode, wait, None)
+    }
+
+    /// The same, of a thread that has asked before, and waits since then.
+    pub(super) fn enter_since(
+        &self,
+        handle: &mut NodeHandle,
+        mode: Mode,
+        wait: Wait,
+        since: Option<Nanos>,
+    ) -> Result<Option<Inside<'_>>, Error> {
         assert!(Arc::ptr_eq(&self.inner, &handle.inner), "the lock belongs to another rack than the handle");
         let node = handle.node;
         let copies = &self.inner.memory(node).locks;
@@ -118,7 +129,7 @@ impl Region {
         }
         let entered = match copies.enter(&mut handle.lock_hints, lock, mode) {
             Some(entered) => entered,
-            None => match self.take(handle, copies, mode, wait)? {
+            None => match self.take_watched(handle, copies, (mode, wait), since)? {
                 Some(entered) => entered,
                 None => return Ok(None),
             },
@@ -184,6 +195,25 @@ impl Region {
         Ok(Some(seen))
     }
 
+    /// Takes the lock. What that takes is counted, if somebody wants to know.
+    fn take_watched<'a>(
+        &self,
+        handle: &mut NodeHandle,
+        copies: &'a LockCopies,
+        (mode, wait): (Mode, Wait),
+        since: Option<Nanos>,
+    ) -> Result<Option<Entered<'a>>, Error> {
+        let watch = copies.watches().of(self.addr);
+        let waiting = watch.map(|watch| watch.wait(self.inner.now()));
+        let taken = self.take(handle, copies, mode, wait);
+        match (&taken, waiting) {
+            (Ok(Some(_)), Some(waiting)) => waiting.is_in(since, self.inner.now()),
+            (Err(Error::Unallocated { .. }), _) => copies.watches().unwatch(self.addr),
+            _ => {}
+        }
+        taken
+    }
+
     fn take<'a>(
         &self,
         handle: &mut NodeHandle,
@@ -226,6 +256,21 @@ impl Inside<'_> {
     /// Where the region is.
     pub(super) const fn addr(&self) -> GlobalAddr {
         self.region.addr
+    }
+
+    /// The time, if somebody wants to know how long this lock is held. At an attached application nobody does: the daemon has it.
+    pub(super) fn watched_since(&self) -> Option<Nanos> {
+        let copies = &self.region.inner.memory(self.node).locks;
+        copies.watches().of(self.region.addr).map(|_| self.region.inner.now())
+    }
+
+    /// The thread, which is inside to write, is about to leave: it came in then.
+    pub(super) fn held_since(&self, since: Nanos) {
+        let Region { inner, addr, is_headed, .. } = self.region;
+        if let Some(watch) = inner.memory(self.node).locks.watches().of(*addr) {
+            let fence = if *is_headed { header::fence(self.words()) } else { 0 };
+            watch.held(Nanos(inner.now().0.saturating_sub(since.0)), fence);
+        }
     }
 
     /// The thread stays inside, and does not need this to leave: [`Inside::again`] does.
