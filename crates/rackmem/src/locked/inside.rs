@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use live::actor::{Failure, ThreadContext, Wait};
-use live::memory::locks::{Entered, Left, LockCopies};
+use live::memory::locks::{Entered, Left, LockCopies, LockWatches};
 use wire::{GlobalAddr, Mode, Nanos, NodeId, Refusal};
 
 use super::header;
@@ -203,11 +203,10 @@ impl Region {
         (mode, wait): (Mode, Wait),
         since: Option<Nanos>,
     ) -> Result<Option<Entered<'a>>, Error> {
-        let watch = copies.watches().of(self.addr);
-        let waiting = watch.map(|watch| watch.wait(self.inner.now()));
+        let waiting = copies.watches().of(self.addr).map(|watch| watch.wait(copies.watches().now()));
         let taken = self.take(handle, copies, mode, wait);
         match (&taken, waiting) {
-            (Ok(Some(_)), Some(waiting)) => waiting.is_in(since, self.inner.now()),
+            (Ok(Some(_)), Some(waiting)) => waiting.is_in(since, copies.watches().now()),
             (Err(Error::Unallocated { .. }), _) => copies.watches().unwatch(self.addr),
             _ => {}
         }
@@ -260,17 +259,20 @@ impl Inside<'_> {
 
     /// The time, if somebody wants to know how long this lock is held. At an attached application nobody does: the daemon has it.
     pub(super) fn watched_since(&self) -> Option<Nanos> {
-        let copies = &self.region.inner.memory(self.node).locks;
-        copies.watches().of(self.region.addr).map(|_| self.region.inner.now())
+        let watches = self.watches();
+        watches.of(self.region.addr).map(|_| watches.now())
     }
 
     /// The thread, which is inside to write, is about to leave: it came in then.
     pub(super) fn held_since(&self, since: Nanos) {
-        let Region { inner, addr, is_headed, .. } = self.region;
-        if let Some(watch) = inner.memory(self.node).locks.watches().of(*addr) {
-            let fence = if *is_headed { header::fence(self.words()) } else { 0 };
-            watch.held(Nanos(inner.now().0.saturating_sub(since.0)), fence);
+        let watches = self.watches();
+        if let Some(watch) = watches.of(self.region.addr) {
+            watch.held(Nanos(watches.now().0.saturating_sub(since.0)));
         }
+    }
+
+    fn watches(&self) -> &LockWatches {
+        self.region.inner.memory(self.node).locks.watches()
     }
 
     /// The thread stays inside, and does not need this to leave: [`Inside::again`] does.
@@ -319,6 +321,11 @@ impl Inside<'_> {
         if let Some(attached) = inner.attached() {
             // Every copy's gate is closed there.
             return attached.left(&inner.memory(self.node).locks, self.entered, self.mode);
+        }
+        if self.mode == Mode::Write
+            && let Some(watch) = self.watches().of(*addr)
+        {
+            watch.left(self.watches().now());
         }
         inner.at(self.node, &mut ThreadContext::new(addr.bits())).left(*addr);
     }

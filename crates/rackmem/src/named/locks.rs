@@ -9,7 +9,7 @@
 //! ```
 
 use live::memory::locks::{Times, WatchedLock};
-use wire::{Discipline, GlobalAddr, Mode, NodeId};
+use wire::{Discipline, GlobalAddr, NodeId};
 use zerocopy::IntoBytes as _;
 
 use super::NameError;
@@ -22,9 +22,10 @@ use crate::rack::Rack;
 /// Locks that one answer tells of: some 24 KiB.
 pub(super) const TOLD: usize = 32;
 
-const OPEN_TO_READ: u64 = 1;
-const OPEN_TO_WRITE: u64 = 2;
+const MAY_READ: u64 = 1;
+const MAY_WRITE: u64 = 2;
 const WRITER: u64 = 4;
+const FLAGS: u64 = MAY_READ | MAY_WRITE | WRITER;
 const HEAD: usize = 5;
 
 impl NodeHandle {
@@ -87,14 +88,10 @@ pub(super) fn told(handle: &crate::rack::Inner, node: NodeId, behind: u64) -> Ve
 }
 
 pub(super) fn put(lock: &WatchedLock, words: &mut Vec<u64>) {
-    let WatchedLock { name, addr, making, open, readers, writer, waiting, fence, waits, holds } = lock;
-    let open = match open {
-        None => 0,
-        Some(Mode::Read) => OPEN_TO_READ,
-        Some(Mode::Write) => OPEN_TO_WRITE,
-    };
-    let flags = open | if *writer { WRITER } else { 0 };
-    words.extend([flags | u64::from(*readers) << 32, addr.bits(), *making, *waiting, *fence]);
+    let WatchedLock { name, addr, making, waiting, fence, waits, holds, .. } = lock;
+    let flags = [(lock.may_read, MAY_READ), (lock.may_write, MAY_WRITE), (lock.writer, WRITER)];
+    let flags = flags.into_iter().filter(|(is_so, _)| *is_so).fold(0, |all, (_, flag)| all | flag);
+    words.extend([flags | u64::from(lock.readers) << 32, addr.bits(), *making, *waiting, *fence]);
     words.extend(waits.words().chain(holds.words()));
     words.push(name.len() as u64);
     words.extend(words_of(name.as_bytes()));
@@ -108,17 +105,15 @@ pub(super) fn parse(words: &[u64]) -> Option<(WatchedLock, &[u64])> {
     let len = usize::try_from(*len).ok()?;
     let (name, rest) = rest.split_at_checked(len.div_ceil(8))?;
     let name = std::str::from_utf8(&name.as_bytes()[..len]).ok()?;
-    let open = match *flags as u32 as u64 & !WRITER {
-        0 => None,
-        OPEN_TO_READ => Some(Mode::Read),
-        OPEN_TO_WRITE => Some(Mode::Write),
-        _ => return None,
-    };
+    if u64::from(*flags as u32) & !FLAGS != 0 {
+        return None;
+    }
     let lock = WatchedLock {
         name: name.into(),
         addr: GlobalAddr::from_bits(*addr),
         making: *making,
-        open,
+        may_read: flags & MAY_READ != 0,
+        may_write: flags & MAY_WRITE != 0,
         readers: (*flags >> 32) as u32,
         writer: flags & WRITER != 0,
         waiting: *waiting,
@@ -137,7 +132,8 @@ pub(super) fn example(name: &str) -> WatchedLock {
         name: name.into(),
         addr: GlobalAddr::new(NodeId(3), 4096),
         making: u64::MAX,
-        open: Some(Mode::Write),
+        may_read: true,
+        may_write: false,
         readers: u32::MAX,
         writer: true,
         waiting: 7,
@@ -153,18 +149,19 @@ mod tests {
 
     #[test]
     fn what_is_told_of_locks_is_read_as_it_was_written_and_nothing_else() {
-        let other = WatchedLock { open: None, writer: false, ..example("") };
-        for lock in [example("ñame"), other, WatchedLock { open: Some(Mode::Read), ..example("12345678") }] {
+        let other = WatchedLock { may_read: false, may_write: true, writer: false, ..example("") };
+        for lock in [example("ñame"), other, example("12345678")] {
             let mut words = Vec::new();
             put(&lock, &mut words);
             words.push(77);
+            let len = lock.name.len() as u64;
             assert_eq!(parse(&words), Some((lock, &[77][..])));
             assert_eq!(parse(&words[..HEAD + 2 * Times::WORDS]), None);
             words[HEAD + 2 * Times::WORDS] = u64::MAX;
             assert_eq!(parse(&words), None, "no such name");
-            words[HEAD + 2 * Times::WORDS] = 0;
-            words[0] |= 3;
-            assert_eq!(parse(&words), None, "no gate is like that");
+            words[HEAD + 2 * Times::WORDS] = len;
+            words[0] |= 8;
+            assert_eq!(parse(&words), None, "no such flag");
         }
     }
 }

@@ -7,6 +7,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use sorted::Map;
 use wire::{GlobalAddr, Mode, Nanos};
@@ -21,8 +22,9 @@ pub const MOST_WATCHED: usize = 256;
 const HEADER: u32 = 16;
 
 /// The locks that a node watches.
-#[derive(Default)]
 pub struct LockWatches {
+    /// Times are counted from then on.
+    started: Instant,
     /// How many: where there are none, nothing is looked for.
     count: AtomicU64,
     all: Mutex<Map<GlobalAddr, Arc<LockWatch>>>,
@@ -39,12 +41,14 @@ pub struct LockWatch {
     waiting: AtomicU64,
     waits: Histogram,
     holds: Histogram,
+    /// Since when somebody waits for the writer that is inside; 0: nobody does.
+    awaited: AtomicU64,
     /// The largest fencing number that was seen here.
     fence: AtomicU64,
 }
 
 /// What is known of a lock on one node, at one moment.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct WatchedLock {
     /// Its name.
     pub name: Box<str>,
@@ -52,8 +56,10 @@ pub struct WatchedLock {
     pub addr: GlobalAddr,
     /// Which of all that were ever made under this name.
     pub making: u64,
-    /// The node has it, and threads may enter without asking, so: what happens if nobody else wants it.
-    pub open: Option<Mode>,
+    /// The node has a copy, and threads may read it without asking.
+    pub may_read: bool,
+    /// The same, to write: the lock is here, and stays until somebody else wants it.
+    pub may_write: bool,
     /// Threads that are inside to read.
     pub readers: u32,
     /// A thread is inside to write.
@@ -64,7 +70,7 @@ pub struct WatchedLock {
     pub fence: u64,
     /// Waits of threads that had to ask, and got in.
     pub waits: Times,
-    /// How long threads held it to write; not of all of them.
+    /// How long threads held it to write, of some; of others, for whom somebody waited, how long somebody did.
     pub holds: Times,
 }
 
@@ -74,7 +80,18 @@ pub struct Waiting {
     since: Nanos,
 }
 
+impl Default for LockWatches {
+    fn default() -> Self {
+        Self { started: Instant::now(), count: AtomicU64::new(0), all: Mutex::default() }
+    }
+}
+
 impl LockWatches {
+    /// The time, as all here count it.
+    pub fn now(&self) -> Nanos {
+        Nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
     /// From now on this node counts what its threads do with the region of `len` bytes there, which somebody made under this name and
     /// number.
     pub fn watch(&self, (addr, len): (GlobalAddr, u32), name: &str, making: u64) {
@@ -136,6 +153,7 @@ impl LockWatch {
             waiting: AtomicU64::new(0),
             waits: Histogram::default(),
             holds: Histogram::default(),
+            awaited: AtomicU64::new(0),
             fence: AtomicU64::new(0),
         }
     }
@@ -146,10 +164,27 @@ impl LockWatch {
         Waiting { watch: self, since: now }
     }
 
-    /// A thread has held it so long to write, and leaves it with this fencing number.
-    pub fn held(&self, time: Nanos, fence: u64) {
+    /// A thread has held it so long to write, and is about to leave.
+    pub fn held(&self, time: Nanos) {
+        self.awaited.store(0, Relaxed);
         self.holds.add(time);
-        self.fence.fetch_max(fence, Relaxed);
+    }
+
+    /// A thread that was inside to write has left, and somebody waited: how long, counts as a hold if no longer one was.
+    pub fn left(&self, now: Nanos) {
+        let since = self.awaited.swap(0, Relaxed);
+        if since > 0 {
+            self.holds.add(Nanos(now.0.saturating_sub(since)));
+        }
+    }
+
+    /// Whether somebody waits for the writer that is inside.
+    fn is_awaited(&self, now: Option<Nanos>) {
+        match now {
+            // Since then, if nobody did before.
+            Some(now) => drop(self.awaited.compare_exchange(0, now.0.max(1), Relaxed, Relaxed)),
+            None => self.awaited.store(0, Relaxed),
+        }
     }
 
     fn counted(&self) -> u64 {
@@ -172,6 +207,13 @@ impl Drop for Waiting {
 }
 
 impl LockCopies {
+    /// The machine has closed a gate with a writer behind it, or opened one.
+    pub(super) fn is_awaited(&self, lock: GlobalAddr, is_so: bool) {
+        if let Some(watch) = self.watches.of(lock) {
+            watch.is_awaited(is_so.then(|| self.watches.now()));
+        }
+    }
+
     /// What this node watches.
     #[inline]
     pub const fn watches(&self) -> &LockWatches {
@@ -206,7 +248,8 @@ impl LockCopies {
             name: watch.name.clone(),
             addr,
             making: watch.making,
-            open,
+            may_read: open.is_some(),
+            may_write: open == Some(Mode::Write),
             readers: users.readers,
             writer: users.writer,
             waiting: watch.waiting.load(Relaxed),
@@ -255,19 +298,41 @@ mod tests {
     }
 
     #[test]
+    fn a_writer_for_whom_somebody_waits_is_timed_from_then_on_until_it_leaves() {
+        let copies = LockCopies::new(0);
+        copies.watches().watch((at(1), 24), "one", 7);
+        let watch = copies.watches().of(at(1)).expect("it is watched");
+        let holds = || (watch.holds.times().count(), watch.holds.times().sum);
+        watch.left(Nanos(5));
+        assert_eq!(holds(), (0, Nanos(0)), "nobody waited");
+        watch.is_awaited(Some(Nanos(10)));
+        watch.is_awaited(Some(Nanos(20)));
+        watch.left(Nanos(50));
+        assert_eq!(holds(), (1, Nanos(40)), "from the first who waited");
+        watch.is_awaited(Some(Nanos(60)));
+        watch.is_awaited(None);
+        watch.left(Nanos(70));
+        assert_eq!(holds(), (1, Nanos(40)), "he has given up");
+        watch.is_awaited(Some(Nanos(80)));
+        watch.held(Nanos(100));
+        watch.left(Nanos(90));
+        assert_eq!(holds(), (2, Nanos(140)), "it is counted once");
+    }
+
+    #[test]
     fn one_lock_too_many_takes_the_place_of_the_quietest() {
         let copies = LockCopies::new(0);
         let most = MOST_WATCHED as u64;
         for number in 1..=most {
             copies.watches().watch((at(number), 24), "some", number);
             if number != 5 {
-                copies.watches().of(at(number)).expect("it is watched").held(Nanos(1), number);
+                copies.watches().of(at(number)).expect("it is watched").held(Nanos(1));
             }
         }
         copies.watches().watch((at(most + 1), 24), "more", 1);
         assert!(copies.watches().of(at(5)).is_none() && copies.watches().of(at(most + 1)).is_some());
         let first = copies.watched(GlobalAddr::default(), 5);
-        assert_eq!(first.iter().map(|lock| lock.fence).collect::<Vec<_>>(), [1, 2, 3, 4, 6]);
+        assert_eq!(first.iter().map(|lock| lock.making).collect::<Vec<_>>(), [1, 2, 3, 4, 6]);
         let all = copies.watched(first[4].addr, MOST_WATCHED);
         assert_eq!(all.len() + first.len(), MOST_WATCHED);
     }

@@ -81,7 +81,7 @@ impl Locks {
         (mode, is_headed): (LockMode, bool),
         wait: Wait,
     ) -> Answered {
-        let (began, since) = (Instant::now(), handle.inner.now());
+        let (began, since) = (Instant::now(), handle.inner.memory(handle.node).locks.watches().now());
         loop {
             let (turn, is_last) = match wait {
                 Wait::Forever => (Wait::AtMost(LOOKS), false),
