@@ -302,7 +302,7 @@ impl<'a, T> LockedWriteGuard<'a, T> {
             Ok(()) => {
                 let fence = header::granted(inside.words());
                 let mut note = Note::new();
-                if fence % UNTIMED == 0 {
+                if fence.is_multiple_of(UNTIMED) {
                     note = timed(&inside, note);
                 }
                 Ok(Self { inside, note, value: PhantomData })

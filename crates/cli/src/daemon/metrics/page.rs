@@ -30,10 +30,10 @@ struct Family {
     samples: Vec<(Labels, Sample)>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Sample {
     Number(f64),
-    Times(LockTimes),
+    Times(Box<LockTimes>),
 }
 
 /// A page in the making.
@@ -80,7 +80,7 @@ impl Page {
         labels: &[(&'static str, V)],
         times: LockTimes,
     ) {
-        self.sample(MetricKind::Histogram, name, help, labels, Sample::Times(times));
+        self.sample(MetricKind::Histogram, name, help, labels, Sample::Times(Box::new(times)));
     }
 
     fn sample<V: AsRef<str>>(
@@ -119,20 +119,24 @@ impl Collector for Page {
             for (labels, value) in samples {
                 if labels.is_empty() {
                     // Then there is only one.
-                    encode_sample(*kind, *value, family)?;
+                    encode_sample(*kind, value, family)?;
                     break;
                 }
-                encode_sample(*kind, *value, family.encode_family(labels)?)?;
+                encode_sample(*kind, value, family.encode_family(labels)?)?;
             }
         }
         Ok(())
     }
 }
 
-fn encode_sample(kind: MetricKind, sample: Sample, mut encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
+fn encode_sample(
+    kind: MetricKind,
+    sample: &Sample,
+    mut encoder: MetricEncoder<'_>,
+) -> Result<(), fmt::Error> {
     const SECOND: f64 = 1e9;
     let value = match sample {
-        Sample::Number(value) => value,
+        Sample::Number(value) => *value,
         Sample::Times(times) => {
             let most = |at| LockTimes::at_most(at).map_or(f64::INFINITY, |most| most.0 as f64 / SECOND);
             let buckets = times.buckets.iter().enumerate().map(|(at, count)| (most(at), *count));

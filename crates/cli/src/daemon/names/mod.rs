@@ -95,7 +95,7 @@ impl From<&NamedInfo> for Name {
             home: info.addr.home().0,
             maker: info.maker.0,
             incarnation: info.making >> 31,
-            number: info.making & (1 << 31) - 1,
+            number: info.making & ((1 << 31) - 1),
             opened: info.opened,
         }
     }
