@@ -152,9 +152,9 @@ fn status_and_metrics_say_who_holds_a_named_lock_who_waits_and_for_how_long() {
     thread::scope(|scope| {
         scope.spawn(|| *made.write(&mut here).unwrap() += 1);
         eventually("it is seen that somebody waits", || {
+            // The switch may have heard of the nodes only just now.
             let lock = lock(&home, name);
-            assert_eq!(lock["writer"], 1, "{lock}");
-            lock["waiting"]["0"] == 1
+            lock["writer"] == 1 && lock["waiting"]["0"] == 1
         });
         let table = home.output(&["status"]);
         assert!(table.contains("the busiest 1 of 1 locks") && table.contains("node 1 writes"), "{table}");
