@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::daemon::{node, status, switch, up, write};
+use crate::daemon::{names, node, status, switch, up, write};
 use crate::fault::Fault;
 use crate::processes::{Job, child};
 use crate::{daemon, output, pipeline, ycsb};
@@ -17,6 +17,7 @@ Examples:
   rackmem ycsb --transport shm                   the same on a rack of processes
   rackmem up                                     a rack of processes on this machine, until Ctrl-C
   rackmem status                                 how that rack is
+  rackmem names                                  what has a name there
   rackmem pipeline                               what FlowCC takes of a switch chip, stage by stage
 
 Benchmarks, checkers, figures and peers are a command of their own: `cargo lab` in a clone.";
@@ -70,6 +71,8 @@ enum Command {
     Node(node::Args),
     /// Print how a rack of processes is: who is up, what is cached where, what was dropped and why
     Status(status::Args),
+    /// List what has a name in a rack of processes: its kind, type, size, home and maker
+    Names(names::Args),
     /// Write a commented rack file to standard output
     RackFile(write::RackFileArgs),
     /// Write a new key for a rack into a file that only you can read
@@ -87,6 +90,7 @@ impl CommandLine for Rackmem {
             Command::Switch(args) => daemon::switch::run(&args),
             Command::Node(args) => daemon::node::run(&args),
             Command::Status(args) => daemon::status::run(&args),
+            Command::Names(args) => daemon::names::run(&args),
             Command::RackFile(args) => daemon::write::rack_file(&args),
             Command::Key(args) => daemon::write::key(&args),
             Command::Pipeline(args) => pipeline::run(&args),

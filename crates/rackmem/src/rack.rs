@@ -180,7 +180,7 @@ impl Inner {
     }
 
     /// The nodes in this process.
-    fn here(&self) -> impl Iterator<Item = NodeId> + use<> {
+    pub(crate) fn here(&self) -> impl Iterator<Item = NodeId> + use<> {
         let ids = match &self.places {
             Places::Embedded(rack) => 0..rack.node_count(),
             Places::Joined { node, .. } => node.id().index()..node.id().index() + 1,

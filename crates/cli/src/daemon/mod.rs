@@ -9,6 +9,7 @@
 //! | `node.rs` | `rackmem node` |
 //! | `up/` | `rackmem up` |
 //! | `status/` | `rackmem status`, and the socket that answers it |
+//! | `names/` | `rackmem names` |
 //! | `metrics/` | `--metrics`: Prometheus over HTTP |
 //! | `write.rs` | `rackmem rack-file`, `rackmem key` |
 //! | `runtime.rs` | the directory of the rack's sockets |
@@ -18,6 +19,7 @@
 
 mod log;
 mod metrics;
+pub(crate) mod names;
 pub(crate) mod node;
 mod owner;
 mod peers;

@@ -63,10 +63,12 @@ impl Making {
     }
 }
 
-/// A writer has come in.
+/// A writer has come in: its fencing number.
 #[inline(always)]
-pub(super) fn granted(words: &[AtomicU64]) {
-    words[1].store(words[1].load(Relaxed).wrapping_add(1), Relaxed);
+pub(super) fn granted(words: &[AtomicU64]) -> u64 {
+    let fence = words[1].load(Relaxed).wrapping_add(1);
+    words[1].store(fence, Relaxed);
+    fence
 }
 
 /// The fencing number of the last write grant.
@@ -115,7 +117,7 @@ mod tests {
         let [old, new] = [3, 4].map(|epoch| Making::header(1, epoch).map(AtomicU64::new));
         let mut last = fence(&old);
         for _ in 0..5 {
-            granted(&old);
+            assert_eq!(granted(&old), fence(&old));
             assert!(fence(&old) > last);
             last = fence(&old);
         }

@@ -3,7 +3,7 @@
 use std::mem::ManuallyDrop;
 
 use live::actor::Wait;
-use wire::{GlobalAddr, Mode};
+use wire::{GlobalAddr, Mode, Nanos};
 
 use super::header;
 use super::inside::{Inside, Region, Stayed};
@@ -21,22 +21,29 @@ pub struct HeldLock {
     len: usize,
     /// There is nothing to leave any more.
     has_ended: bool,
+    /// Since when it is held to write, if somebody wants to know.
+    since: Option<Nanos>,
 }
 
 impl HeldLock {
+    /// Takes a lock. A thread that has asked for it before, and did not get it, waits since then.
     pub(crate) fn enter(
         handle: &mut NodeHandle,
         (addr, len): (GlobalAddr, usize),
         mode: LockMode,
         wait: Wait,
+        since: Option<Nanos>,
     ) -> Result<Option<Self>, Error> {
         let (region, mode) = (Region::new(handle, addr, len as u64)?, mode.into());
         let inside = match region.enter_here(handle, mode) {
             Some(inside) => Some(inside),
-            None => region.enter(handle, mode, wait)?,
+            None => region.enter_since(handle, mode, wait, since)?,
         };
-        let inside = inside.map(Inside::stay);
-        Ok(inside.map(|inside| Self { region, inside, len, has_ended: false }))
+        let held = inside.map(|inside| {
+            let since = if mode == Mode::Write { inside.watched_since() } else { None };
+            (inside.stay(), since)
+        });
+        Ok(held.map(|(inside, since)| Self { region, inside, len, has_ended: false, since }))
     }
 
     /// A copy of its bytes.
@@ -78,7 +85,8 @@ impl HeldLock {
 impl Drop for HeldLock {
     fn drop(&mut self) {
         if !self.has_ended {
-            drop(Inside::again(&self.region, self.inside));
+            let inside = Inside::again(&self.region, self.inside);
+            self.since.into_iter().for_each(|since| inside.held_since(since));
         }
     }
 }
@@ -87,7 +95,7 @@ impl LockMemory for NodeHandle {
     type Held = HeldLock;
 
     async fn lock(&mut self, addr: GlobalAddr, len: usize, mode: LockMode) -> Result<HeldLock, Error> {
-        let held = HeldLock::enter(self, (addr, len), mode, Wait::Forever)?;
+        let held = HeldLock::enter(self, (addr, len), mode, Wait::Forever, None)?;
         Ok(held.expect("this wait has no end"))
     }
 
@@ -97,13 +105,13 @@ impl LockMemory for NodeHandle {
         len: usize,
         mode: LockMode,
     ) -> Result<Option<HeldLock>, Error> {
-        HeldLock::enter(self, (addr, len), mode, Wait::Not)
+        HeldLock::enter(self, (addr, len), mode, Wait::Not, None)
     }
 
     async fn lock_anew(&mut self, addr: GlobalAddr, len: usize) -> Result<HeldLock, Error> {
         let region = Region::new(self, addr, len as u64)?;
         let inside = region.enter_alone(self)?.0.stay();
-        Ok(HeldLock { region, inside, len, has_ended: false })
+        Ok(HeldLock { region, inside, len, has_ended: false, since: None })
     }
 
     async fn unlock(&mut self, held: HeldLock) {

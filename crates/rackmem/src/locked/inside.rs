@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use live::actor::{Failure, ThreadContext, Wait};
-use live::memory::locks::{Entered, Left, LockCopies};
+use live::memory::locks::{Entered, Left, LockCopies, LockWatches};
 use wire::{GlobalAddr, Mode, Nanos, NodeId, Refusal};
 
 use super::header;
@@ -108,6 +108,17 @@ impl Region {
         mode: Mode,
         wait: Wait,
     ) -> Result<Option<Inside<'_>>, Error> {
+        self.enter_since(handle, mode, wait, None)
+    }
+
+    /// The same, of a thread that has asked before, and waits since then.
+    pub(super) fn enter_since(
+        &self,
+        handle: &mut NodeHandle,
+        mode: Mode,
+        wait: Wait,
+        since: Option<Nanos>,
+    ) -> Result<Option<Inside<'_>>, Error> {
         assert!(Arc::ptr_eq(&self.inner, &handle.inner), "the lock belongs to another rack than the handle");
         let node = handle.node;
         let copies = &self.inner.memory(node).locks;
@@ -118,7 +129,7 @@ impl Region {
         }
         let entered = match copies.enter(&mut handle.lock_hints, lock, mode) {
             Some(entered) => entered,
-            None => match self.take(handle, copies, mode, wait)? {
+            None => match self.take_watched(handle, copies, (mode, wait), since)? {
                 Some(entered) => entered,
                 None => return Ok(None),
             },
@@ -184,6 +195,24 @@ impl Region {
         Ok(Some(seen))
     }
 
+    /// Takes the lock. What that takes is counted, if somebody wants to know.
+    fn take_watched<'a>(
+        &self,
+        handle: &mut NodeHandle,
+        copies: &'a LockCopies,
+        (mode, wait): (Mode, Wait),
+        since: Option<Nanos>,
+    ) -> Result<Option<Entered<'a>>, Error> {
+        let waiting = copies.watches().of(self.addr).map(|watch| watch.wait(copies.watches().now()));
+        let taken = self.take(handle, copies, mode, wait);
+        match (&taken, waiting) {
+            (Ok(Some(_)), Some(waiting)) => waiting.is_in(since, copies.watches().now()),
+            (Err(Error::Unallocated { .. }), _) => copies.watches().unwatch(self.addr),
+            _ => {}
+        }
+        taken
+    }
+
     fn take<'a>(
         &self,
         handle: &mut NodeHandle,
@@ -226,6 +255,24 @@ impl Inside<'_> {
     /// Where the region is.
     pub(super) const fn addr(&self) -> GlobalAddr {
         self.region.addr
+    }
+
+    /// The time, if somebody wants to know how long this lock is held. At an attached application nobody does: the daemon has it.
+    pub(super) fn watched_since(&self) -> Option<Nanos> {
+        let watches = self.watches();
+        watches.of(self.region.addr).map(|_| watches.now())
+    }
+
+    /// The thread, which is inside to write, is about to leave: it came in then.
+    pub(super) fn held_since(&self, since: Nanos) {
+        let watches = self.watches();
+        if let Some(watch) = watches.of(self.region.addr) {
+            watch.held(Nanos(watches.now().0.saturating_sub(since.0)));
+        }
+    }
+
+    fn watches(&self) -> &LockWatches {
+        self.region.inner.memory(self.node).locks.watches()
     }
 
     /// The thread stays inside, and does not need this to leave: [`Inside::again`] does.
@@ -274,6 +321,11 @@ impl Inside<'_> {
         if let Some(attached) = inner.attached() {
             // Every copy's gate is closed there.
             return attached.left(&inner.memory(self.node).locks, self.entered, self.mode);
+        }
+        if self.mode == Mode::Write
+            && let Some(watch) = self.watches().of(*addr)
+        {
+            watch.left(self.watches().now());
         }
         inner.at(self.node, &mut ThreadContext::new(addr.bits())).left(*addr);
     }

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use live::actor::Wait;
-use wire::{GlobalAddr, Mode, NodeId};
+use wire::{GlobalAddr, Mode, Nanos, NodeId};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::error::LockError;
@@ -60,9 +60,32 @@ pub struct LockedReadGuard<'a, T> {
 #[must_use = "the lock is released when this is dropped"]
 pub struct LockedWriteGuard<'a, T> {
     inside: Inside<'a>,
-    was_panicking: bool,
+    note: Note,
     value: PhantomData<&'a mut T>,
 }
+
+/// What is to be remembered until a writer leaves, in one word, so that most look at it once: twice the time at which it came in, if that
+/// is wanted, and 1 if the thread was panicking then.
+#[derive(Clone, Copy)]
+struct Note(u64);
+
+impl Note {
+    #[inline(always)]
+    fn new() -> Self {
+        Self(u64::from(std::thread::panicking()))
+    }
+
+    fn with(self, since: Option<Nanos>) -> Self {
+        Self(self.0 | since.map_or(0, |since| since.0.max(1) << 1))
+    }
+
+    const fn since(self) -> Option<Nanos> {
+        if self.0 > 1 { Some(Nanos(self.0 >> 1)) } else { None }
+    }
+}
+
+/// Of the write grants that need no message, so many go until one is timed: a power of two. Others take long enough to time them all.
+const UNTIMED: u64 = 256;
 
 impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     /// Bytes of memory that one takes.
@@ -195,7 +218,7 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     pub fn write_poisoned(&self, handle: &mut NodeHandle) -> Result<LockedWriteGuard<'_, T>, Error> {
         let inside = self.enter_anyhow(handle, Mode::Write)?;
         inside.granted();
-        Ok(LockedWriteGuard::entered(inside))
+        Ok(LockedWriteGuard::after_waiting(inside))
     }
 
     /// True if a thread has panicked while it held this for writing.
@@ -253,7 +276,7 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
             Some(inside) => match self.making.check(inside.words()) {
                 Ok(()) => {
                     inside.granted();
-                    Ok(Some(LockedWriteGuard::entered(inside)))
+                    Ok(Some(LockedWriteGuard::after_waiting(inside)))
                 }
                 Err(flaw) => Err(refused(&inside, flaw)),
             },
@@ -277,16 +300,29 @@ impl<'a, T> LockedWriteGuard<'a, T> {
     fn of(inside: Inside<'a>, making: Making) -> Result<Self, LockError> {
         match making.check(inside.words()) {
             Ok(()) => {
-                header::granted(inside.words());
-                Ok(Self::entered(inside))
+                let fence = header::granted(inside.words());
+                let mut note = Note::new();
+                if fence.is_multiple_of(UNTIMED) {
+                    note = timed(&inside, note);
+                }
+                Ok(Self { inside, note, value: PhantomData })
             }
             Err(flaw) => Err(refused(&inside, flaw)),
         }
     }
 
-    #[inline(always)]
-    fn entered(inside: Inside<'a>) -> Self {
-        Self { inside, was_panicking: std::thread::panicking(), value: PhantomData }
+    fn after_waiting(inside: Inside<'a>) -> Self {
+        let note = timed(&inside, Note::new());
+        Self { inside, note, value: PhantomData }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn leave_noted(&self) {
+        if self.note.0 & 1 == 0 && std::thread::panicking() {
+            header::poison(self.inside.words());
+        }
+        self.note.since().into_iter().for_each(|since| self.inside.held_since(since));
     }
 
     /// The fencing number of this grant: no write grant of this value, before or after, by whomever, has had or will have it, and
@@ -295,6 +331,12 @@ impl<'a, T> LockedWriteGuard<'a, T> {
     pub fn fence(&self) -> u64 {
         header::fence(self.inside.words())
     }
+}
+
+#[cold]
+#[inline(never)]
+fn timed(inside: &Inside<'_>, note: Note) -> Note {
+    note.with(inside.watched_since())
 }
 
 #[cold]
@@ -346,7 +388,9 @@ impl<T: FromBytes + IntoBytes + Immutable> DerefMut for LockedWriteGuard<'_, T> 
 impl<T> Drop for LockedWriteGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        if !self.was_panicking && std::thread::panicking() {
+        if self.note.0 != 0 {
+            self.leave_noted();
+        } else if std::thread::panicking() {
             header::poison(self.inside.words());
         }
     }

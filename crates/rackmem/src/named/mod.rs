@@ -12,11 +12,13 @@
 //! | `request.rs` | what nodes ask of each other, as words |
 //! | `kinds.rs` | what can have a name |
 //! | `value.rs` | [`Value`]: a coherent value |
+//! | `locks.rs` | what nodes count of locks with names |
 //! | `error.rs` | what can go wrong |
 
 mod directory;
 mod error;
 mod kinds;
+mod locks;
 mod making;
 mod request;
 mod service;
@@ -205,6 +207,16 @@ impl NodeHandle {
             let take = |answer: &[u8]| Answer::parse(&request::words_of(answer));
             return self.ask_named(home, request.words().as_bytes(), take);
         }
+        let answer = self.ask_home(home, request)?;
+        match &answer {
+            Answer::Made(info) | Answer::Opened(info) if request.what != What::Look => self.watch(info),
+            Answer::Removed => self.unwatch(&request.name),
+            _ => {}
+        }
+        Ok(answer)
+    }
+
+    fn ask_home(&mut self, home: NodeId, request: &Request) -> Result<Answer, Error> {
         let inner = std::sync::Arc::clone(&self.inner);
         if let Some(service) = inner.names(home) {
             return Ok(service.ask(self, request));

@@ -3,18 +3,19 @@
 //! ```text
 //!   request   what 8, discipline 8, version 32 at 32 | call | bytes of each | how many | bytes of name 16, tag 16, contents 32
 //!             | the bytes of all three
-//!   answer    what | an error's kind and two numbers, or 0 | things with names
+//!   answer    what | an error's kind and two numbers, or 0 | things with names, or locks (`locks.rs`)
 //!   thing     discipline 8, maker 16 at 8, version 32 at 32 | bytes of each | how many | address | number | times opened
 //!             | bytes of name 32, tag 32 | the bytes of both
 //! ```
 //!
 //! Bytes are filled up to words. What must always hold: what is read is what was written, and nothing else is read.
 
+use live::memory::locks::WatchedLock;
 use wire::{Discipline, GlobalAddr, NodeId};
 use zerocopy::IntoBytes as _;
 
 use super::spec::{NamedInfo, NamedSpec};
-use super::{LONGEST_NAME, is_usable};
+use super::{LONGEST_NAME, is_usable, locks};
 use crate::Error;
 use crate::attach::{error_of, error_words};
 
@@ -35,10 +36,12 @@ pub(crate) enum What {
     Remove = 6,
     /// List the names that begin so, behind the one in the place of the tag.
     List = 7,
+    /// Tell of the locks that the node watches, behind the address in the place of the length. There is no name.
+    Locks = 8,
 }
 
-const ALL: [What; 7] =
-    [What::Look, What::Open, What::Create, What::OpenOr, What::Anew, What::Remove, What::List];
+const ALL: [What; 8] =
+    [What::Look, What::Open, What::Create, What::OpenOr, What::Anew, What::Remove, What::List, What::Locks];
 
 /// What is asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,9 +78,12 @@ pub(crate) enum Answer {
     Failed(Error),
     /// These are there.
     List(Vec<NamedInfo>),
+    /// These are watched.
+    Locks(Vec<WatchedLock>),
 }
 
 const HEAD: usize = 5;
+const LOCKS: u64 = 11;
 const INFO: usize = 7;
 const DEFAULT_DISCIPLINE: Discipline = Discipline::Coherent;
 
@@ -111,7 +117,8 @@ impl Request {
         let name = text(name)?;
         let (is_list, tag) = (what == What::List, &spec.tag);
         let most = if is_list { LONGEST_NAME } else { NamedSpec::LONGEST_TAG };
-        let is_usable = (is_list && name.is_empty() || is_usable(&name, LONGEST_NAME))
+        let is_usable = ((is_list || what == What::Locks) && name.is_empty()
+            || is_usable(&name, LONGEST_NAME))
             && (tag.is_empty() || is_usable(tag, most));
         is_usable.then(|| Self { what, call: *call, name, spec, contents: contents.to_vec() })
     }
@@ -138,15 +145,28 @@ impl Answer {
             Self::Busy => (8, &[]),
             Self::Failed(_) => (9, &[]),
             Self::List(infos) => (10, infos),
+            Self::Locks(_) => (LOCKS, &[]),
         };
         words.push(what);
         words.extend(if let Self::Failed(why) = self { error_words(why) } else { [0; 3] });
         infos.iter().for_each(|info| put_info(info, &mut words));
+        if let Self::Locks(all) = self {
+            all.iter().for_each(|lock| locks::put(lock, &mut words));
+        }
         words
     }
 
     pub(super) fn parse(words: &[u64]) -> Option<Self> {
         let ([what, error @ ..], mut rest) = words.split_first_chunk::<4>()?;
+        if *what == LOCKS {
+            let mut all = Vec::new();
+            while !rest.is_empty() {
+                let (lock, behind) = locks::parse(rest)?;
+                all.push(lock);
+                rest = behind;
+            }
+            return Some(Self::Locks(all));
+        }
         let mut infos = Vec::new();
         while !rest.is_empty() {
             let (info, behind) = info_of(rest)?;
@@ -243,7 +263,7 @@ mod tests {
 
     #[test]
     fn requests_are_read_as_they_were_written_and_nothing_else() {
-        for (what, contents) in ALL.into_iter().zip([0, 1, 7, 8, 9, 100, 3]) {
+        for (what, contents) in ALL.into_iter().zip([0, 1, 7, 8, 9, 100, 3, 2]) {
             let NamedInfo { name, spec, .. } = info("ñame", "crate::Type");
             let request = Request { what, call: 77, name, spec, contents: vec![3; contents] };
             let mut words = request.words();
@@ -254,7 +274,7 @@ mod tests {
             assert_eq!(Request::parse(&words), None);
         }
         let mut words = Request::about(What::Look, "abc").words();
-        words[0] = words[0] & !0xff | 8;
+        words[0] = words[0] & !0xff | 9;
         assert_eq!(Request::parse(&words), None, "no such request");
         let mut words = Request::about(What::Look, "abc").words();
         words[5] = u64::MAX;
@@ -271,7 +291,9 @@ mod tests {
             request.spec.tag = tag.to_owned();
             assert_eq!(Request::parse(&request.words()), None, "{what:?} {name:?} {tag:?}");
         }
-        assert!(Request::parse(&Request::about(What::List, "").words()).is_some(), "all of them");
+        for what in [What::List, What::Locks] {
+            assert!(Request::parse(&Request::about(what, "").words()).is_some(), "all of them");
+        }
     }
 
     #[test]
@@ -289,6 +311,8 @@ mod tests {
             Answer::Failed(Error::OutOfMemory { len: 7, home: 3 }),
             Answer::List(vec![]),
             Answer::List(vec![one, other]),
+            Answer::Locks(vec![]),
+            Answer::Locks(vec![locks::example("a"), locks::example("another")]),
         ] {
             let mut words = answer.words();
             assert_eq!(Answer::parse(&words).as_ref(), Some(&answer));
@@ -297,6 +321,6 @@ mod tests {
             words.truncate(3);
             assert_eq!(Answer::parse(&words), None);
         }
-        assert_eq!(Answer::parse(&[11, 0, 0, 0]), None, "no such answer");
+        assert_eq!(Answer::parse(&[12, 0, 0, 0]), None, "no such answer");
     }
 }

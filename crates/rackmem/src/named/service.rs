@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 use wire::{NodeId, Refusal};
 
 use super::directory::{Directory, Found};
-use super::making;
 use super::request::{Answer, Request, What};
 use super::spec::NamedInfo;
+use super::{locks, making};
 use crate::handle::NodeHandle;
 use crate::rack::{Inner, Rack};
 
@@ -67,7 +67,7 @@ impl NameService {
         words: &[u64],
     ) -> Result<Box<[u64]>, Refusal> {
         let request = Request::parse(words).ok_or(Refusal::NotAnAllocation)?;
-        let answer = match self.known(&request) {
+        let answer = match self.known(rack, &request) {
             Some(answer) => answer,
             None => self.queued(rack, from, request).ok_or(Refusal::Locked)?,
         };
@@ -76,7 +76,7 @@ impl NameService {
 
     /// What threads of this process ask.
     pub(super) fn ask(&self, handle: &mut NodeHandle, request: &Request) -> Answer {
-        if let Some(answer) = self.known(request) {
+        if let Some(answer) = self.known(&handle.inner, request) {
             return answer;
         }
         if handle.node == self.node {
@@ -88,8 +88,11 @@ impl NameService {
     }
 
     /// What is asked, if nothing changes.
-    fn known(&self, request: &Request) -> Option<Answer> {
+    fn known(&self, rack: &Inner, request: &Request) -> Option<Answer> {
         let Request { what, name, spec, call, .. } = request;
+        if *what == What::Locks {
+            return Some(Answer::Locks(locks::told(rack, self.node, spec.len)));
+        }
         let mut directory = locked(&self.directory);
         Some(match what {
             What::Look => found(directory.look(name)),

@@ -4,6 +4,8 @@
 //! Without an address given nothing listens.
 
 mod http;
+mod locks;
+mod page;
 mod text;
 
 use std::net::{SocketAddr, TcpListener};
@@ -43,7 +45,9 @@ pub(super) fn serve_node(address: SocketAddr, id: NodeId, joined: Joined) -> Res
                 counts: incarnation.as_ref().map(|incarnation| counts(&incarnation.rack)),
             };
             let applications = incarnation.as_ref().and_then(|incarnation| incarnation.applications.as_ref());
-            Answer::metrics(text::node(&node, applications.map(Attachments::counts)))
+            let watched = incarnation.as_ref().map(|incarnation| incarnation.rack.watched_locks());
+            let applications = applications.map(Attachments::counts);
+            Answer::metrics(text::node(&node, applications, watched.unwrap_or_default()))
         }
         _ => Answer::NotFound,
     })

@@ -2,18 +2,12 @@
 //!
 //! What must always hold: what is described in `docs/running.md` is what is here.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::registry::Registry;
 use rackmem::attach::AttachCounts;
+use rackmem::{NodeId, WatchedLock};
 
 use super::super::status::document::{Chains, Node, NodeCounts, Status, Transport};
+use super::locks;
+use super::page::{MetricKind, Page};
 
 /// The page of a whole rack.
 pub(super) fn rack(status: &Status) -> String {
@@ -122,13 +116,18 @@ pub(super) fn rack(status: &Status) -> String {
     page.finish()
 }
 
-/// The page of one node. Only the node itself knows of the applications that are attached to it.
-pub(super) fn node(node: &Node, applications: Option<AttachCounts>) -> String {
+/// The page of one node. Only the node itself knows of the applications that are attached to it, and of locks.
+pub(super) fn node(
+    node: &Node,
+    applications: Option<AttachCounts>,
+    watched: Vec<(NodeId, WatchedLock)>,
+) -> String {
     let mut page = Page::default();
     add_node(&mut page, node);
     if let Some(counts) = applications {
         add_applications(&mut page, node.id, &counts);
     }
+    locks::add(&mut page, watched);
     page.finish()
 }
 
@@ -261,112 +260,5 @@ fn transport(page: &mut Page, place: &str, transport: &Transport) {
             &labels,
             *count,
         );
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum MetricKind {
-    Counter,
-    Gauge,
-}
-
-type Labels = Vec<(&'static str, String)>;
-
-#[derive(Debug)]
-struct Family {
-    kind: MetricKind,
-    help: &'static str,
-    samples: Vec<(Labels, f64)>,
-}
-
-/// A page in the making: all samples of a name must stand together.
-#[derive(Debug, Default)]
-struct Page {
-    families: BTreeMap<&'static str, Family>,
-}
-
-impl Page {
-    fn counter(&mut self, name: &'static str, help: &'static str, count: u64) {
-        self.add::<&str>(MetricKind::Counter, name, help, &[], count);
-    }
-
-    fn gauge(&mut self, name: &'static str, help: &'static str, value: u64) {
-        self.add::<&str>(MetricKind::Gauge, name, help, &[], value);
-    }
-
-    fn add<V: AsRef<str>>(
-        &mut self,
-        kind: MetricKind,
-        name: &'static str,
-        help: &'static str,
-        labels: &[(&'static str, V)],
-        value: u64,
-    ) {
-        // Prometheus has no other numbers than these.
-        self.sample(kind, name, help, labels, value as f64);
-    }
-
-    fn add_float<V: AsRef<str>>(
-        &mut self,
-        name: &'static str,
-        help: &'static str,
-        labels: &[(&'static str, V)],
-        value: f64,
-    ) {
-        self.sample(MetricKind::Gauge, name, help, labels, value);
-    }
-
-    fn sample<V: AsRef<str>>(
-        &mut self,
-        kind: MetricKind,
-        name: &'static str,
-        help: &'static str,
-        labels: &[(&'static str, V)],
-        value: f64,
-    ) {
-        let labels = labels.iter().map(|(name, value)| (*name, value.as_ref().to_owned())).collect();
-        let family = self.families.entry(name).or_insert_with(|| Family { kind, help, samples: Vec::new() });
-        family.samples.push((labels, value));
-    }
-
-    fn finish(self) -> String {
-        let mut registry = Registry::default();
-        registry.register_collector(Box::new(self));
-        let mut text = String::new();
-        encode(&mut text, &registry).expect("a string takes everything");
-        text
-    }
-}
-
-impl Collector for Page {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for (name, Family { kind, help, samples }) in &self.families {
-            // The format adds a full stop of its own.
-            let help = help.trim_end_matches('.');
-            let kind_of = match kind {
-                MetricKind::Counter => ConstCounter::new(0.0).metric_type(),
-                MetricKind::Gauge => ConstGauge::new(0.0).metric_type(),
-            };
-            let mut family = encoder.encode_descriptor(name, help, None, kind_of)?;
-            for (labels, value) in samples {
-                if labels.is_empty() {
-                    // Then there is only one.
-                    encode_sample(*kind, *value, family)?;
-                    break;
-                }
-                encode_sample(*kind, *value, family.encode_family(labels)?)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn encode_sample(kind: MetricKind, value: f64, encoder: MetricEncoder<'_>) -> Result<(), fmt::Error> {
-    // Most are whole, and shown so.
-    let whole = value as u64;
-    match (kind, whole as f64 == value) {
-        (MetricKind::Counter, _) => ConstCounter::new(whole).encode(encoder),
-        (MetricKind::Gauge, true) => ConstGauge::new(whole).encode(encoder),
-        (MetricKind::Gauge, false) => ConstGauge::new(value).encode(encoder),
     }
 }

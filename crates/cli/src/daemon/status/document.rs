@@ -4,10 +4,13 @@
 //! What must always hold: counts only grow within an incarnation of what counts.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use rackmem::transport::{Cause, Counts};
 use rackmem::{ChainCounts, NicCounts, NodeReport, Phase, SteeringCounts, SwitchReport};
 use serde::{Deserialize, Serialize};
+
+use super::locks::Lock;
 
 /// A rack, as its switch's process sees it.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
@@ -22,6 +25,15 @@ pub(crate) struct Status {
     pub(crate) switch: Switch,
     pub(crate) membership: Membership,
     pub(crate) nodes: Vec<Node>,
+    /// The rack file of the switch, on its machine.
+    #[serde(default)]
+    pub(crate) file: Option<PathBuf>,
+    /// Locks that have names, the busiest first. The switch does not know them: whoever asks it asks the nodes, too.
+    #[serde(default)]
+    pub(crate) locks: Vec<Lock>,
+    /// Why they are not known.
+    #[serde(default)]
+    pub(crate) locks_unknown: Option<String>,
 }
 
 /// The switch.
@@ -211,6 +223,9 @@ impl Status {
                 cut_off: counters.cut_off,
             },
             nodes: nodes.collect(),
+            file: None,
+            locks: Vec::new(),
+            locks_unknown: None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which rack `rackmem status` is about: the one of a file, or the one that runs on this machine.
+//! Which rack `rackmem status` and `rackmem names` are about: the one of a file, or the one that runs on this machine.
 //!
 //! What must always hold: a rack that was not named is shown only if no other one can be meant, and it is said which.
 
@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 use rackmem::RackFile;
 
 use super::super::{read, runtime};
+use super::ask;
+use super::document::Status;
 use crate::fault::Fault;
 
 /// The file of a rack whose file is not named.
 const FILE: &str = "rack.toml";
 
 /// A rack.
-pub(super) enum Meant {
+pub(in super::super) enum Meant {
     /// Of this file.
     Of(Box<RackFile>, PathBuf),
     /// One that runs here, of whatever file.
@@ -29,8 +31,39 @@ pub(super) enum Meant {
 }
 
 impl Meant {
-    pub(super) fn of(path: &Path) -> Result<Self, Fault> {
+    pub(in super::super) fn of(path: &Path) -> Result<Self, Fault> {
         Ok(Self::Of(Box::new(read(path)?), path.to_owned()))
+    }
+
+    /// How it is.
+    pub(in super::super) fn ask(&self) -> Result<Status, Fault> {
+        match self {
+            Self::Of(file, path) => ask::ask(file).map_err(|error| {
+                Fault::failed(format_args!(
+                    "the switch of rack `{}` does not say how it is: {error}\n  start it with: rackmem switch --config {} (or all of the rack with rackmem up)",
+                    file.name,
+                    path.display()
+                ))
+            }),
+            Self::Found { name, socket, .. } => ask::ask_at(socket).map_err(|error| {
+                Fault::failed(format_args!("the switch of rack `{name}` does not say how it is any more: {error}"))
+            }),
+        }
+    }
+
+    /// Its file: of one that was found, the one that its switch has.
+    pub(in super::super) fn file(&self, status: Option<&Status>) -> Result<RackFile, String> {
+        let (name, socket) = match self {
+            Self::Of(file, _) => return Ok((**file).clone()),
+            Self::Found { name, socket, .. } => (name, socket),
+        };
+        let path = status.and_then(|status| status.file.as_deref()).ok_or_else(|| {
+            format!("the switch of rack `{name}` does not say which file it has: name it with --config")
+        })?;
+        let mut file = RackFile::read(path).map_err(|why| why.to_string())?;
+        // The variable that says where it is may be another one here.
+        file.runtime = socket.parent().map_or(file.runtime, Path::to_owned);
+        Ok(file)
     }
 }
 
@@ -49,7 +82,7 @@ impl fmt::Display for Meant {
 }
 
 /// The rack with this name that runs here; without a name that of the file in this folder, or else the one that runs here.
-pub(super) fn meant(name: Option<&str>) -> Result<Meant, Fault> {
+pub(in super::super) fn meant(name: Option<&str>) -> Result<Meant, Fault> {
     let here = Path::new(FILE);
     let file = if name.is_none() && here.exists() { Some(read(here)?) } else { None };
     if let Some(file) = &file {

@@ -6,11 +6,13 @@
 //! | `socket.rs` | on the switch's side: who connects gets one |
 //! | `find.rs` | which rack is meant where none is named |
 //! | `ask.rs` | on this side: over that socket, or over HTTP from another machine |
+//! | `locks.rs` | locks that have names, which the nodes know of, and not the switch |
 //! | `table.rs` | the document for people |
 
 pub(super) mod ask;
 pub(super) mod document;
-mod find;
+pub(super) mod find;
+mod locks;
 pub(super) mod socket;
 mod table;
 
@@ -64,17 +66,20 @@ const EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Answers {
     rack: String,
     transport: &'static str,
+    file: Option<PathBuf>,
     watch: Watch,
 }
 
 impl Answers {
     pub(super) fn new(file: &RackFile, watch: Watch) -> Self {
-        Self { rack: file.name.clone(), transport: file.transport().name(), watch }
+        let path = std::path::absolute(&file.path).ok();
+        Self { rack: file.name.clone(), transport: file.transport().name(), file: path, watch }
     }
 
     /// None: the switch does not run yet.
     pub(super) fn status(&self) -> Option<Status> {
-        self.watch.report().map(|report| Status::new(&self.rack, self.transport, &report))
+        let report = self.watch.report()?;
+        Some(Status { file: self.file.clone(), ..Status::new(&self.rack, self.transport, &report) })
     }
 }
 
@@ -88,17 +93,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         say!("{meant}");
     }
     if !args.watch {
-        return show(args, &meant, false);
+        return show(args, &meant, false, &mut None);
     }
     let stop = Interrupt::listen()?;
     let clear = io::stdout().is_terminal() && !args.json;
-    let mut shown_before = false;
+    let mut shown = None;
     while !stop.requested() {
-        match show(args, &meant, clear) {
-            Err(Fault::Failed(message)) if shown_before => say!("{message}"),
+        match show(args, &meant, clear, &mut shown) {
+            Err(Fault::Failed(message)) if shown.is_some() => say!("{message}"),
             done => done?,
         }
-        shown_before = true;
         let again = Instant::now() + EVERY;
         while !stop.requested() && Instant::now() < again {
             thread::sleep(Duration::from_millis(20));
@@ -107,23 +111,23 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     Ok(())
 }
 
-fn show(args: &Args, meant: &Meant, clear: bool) -> Result<(), Fault> {
-    let status = match meant {
-        Meant::Of(file, path) => ask::ask(file).map_err(|error| {
-            Fault::failed(format_args!(
-                "the switch of rack `{}` does not say how it is: {error}\n  start it with: rackmem switch --config {} (or all of the rack with rackmem up)",
-                file.name,
-                path.display()
-            ))
-        })?,
-        Meant::Found { name, socket, .. } => ask::ask_at(socket).map_err(|error| {
-            Fault::failed(format_args!("the switch of rack `{name}` does not say how it is any more: {error}"))
-        })?,
-    };
+/// What was shown before, and when.
+type Shown = Option<(Status, Instant)>;
+
+fn show(args: &Args, meant: &Meant, clear: bool, shown: &mut Shown) -> Result<(), Fault> {
+    let mut status = meant.ask()?;
+    if status.nodes.iter().any(|node| node.up) {
+        match meant.file(Some(&status)).and_then(|file| locks::ask(&file).map_err(|why| why.to_string())) {
+            Ok(locks) => status.locks = locks,
+            Err(why) => status.locks_unknown = Some(why),
+        }
+    }
+    let now = Instant::now();
+    let before = shown.replace((status.clone(), now));
     if args.json {
         return output::print_json(&status);
     }
-    let text = table::tables(&status);
+    let text = table::tables(&status, before.map(|(before, then)| (before.locks, now - then)));
     // To the top left, and away with what was there.
     output::print(&if clear { format!("\x1b[H\x1b[2J{text}") } else { text })
 }

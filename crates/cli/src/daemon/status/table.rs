@@ -2,16 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 use rackmem::Nanos;
 
 use super::document::{Node, Status, Transport};
+use super::locks::Lock;
 use crate::size::Bytes;
 
-/// The document as text: the rack in a few lines, then a row for each node.
-pub(super) fn tables(status: &Status) -> String {
+/// Locks that are shown.
+const BUSIEST: usize = 5;
+
+/// The document as text: the rack in a few lines, then a row for each node, and for the busiest locks; with what was known of those so
+/// long ago.
+pub(super) fn tables(status: &Status, before: Option<(Vec<Lock>, Duration)>) -> String {
     let (switch, membership) = (&status.switch, &status.membership);
     let up = status.nodes.iter().filter(|node| node.up).count();
     let mut text = format!(
@@ -83,7 +89,48 @@ pub(super) fn tables(status: &Status) -> String {
             let _ = writeln!(text, "  packets of no use any more: {drops}");
         }
     }
+    if let Some(why) = &status.locks_unknown {
+        let _ = writeln!(text, "locks that have names: not known: {why}");
+    }
+    if !status.locks.is_empty() {
+        let shown = status.locks.len().min(BUSIEST);
+        let _ = writeln!(
+            text,
+            "the busiest {shown} of {} locks that have names, by write grants and waits in total",
+            status.locks.len()
+        );
+        let _ = writeln!(text, "{}", locks(&status.locks[..shown], before));
+    }
     text
+}
+
+fn locks(locks: &[Lock], before: Option<(Vec<Lock>, Duration)>) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED);
+    let rates: &[&str] = if before.is_some() { &["writes/s", "waits/s"] } else { &[] };
+    let header = ["lock", "holder", "waiting", "writes", "waits", "p50", "p99", "holds timed", "p50", "p99"];
+    table.set_header(header.iter().chain(rates));
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for lock in locks {
+        let time = |most: Option<u64>| most.map_or_else(String::new, |most| format!("{}", Nanos(most)));
+        let mut row =
+            vec![lock.name.clone(), lock.holder(), lock.waiting().to_string(), lock.writes.to_string()];
+        for times in [&lock.waits, &lock.holds] {
+            row.extend([times.count.to_string(), time(times.p50_ns), time(times.p99_ns)]);
+        }
+        if let Some((before, long)) = &before {
+            let same = before.iter().find(|it| (&it.name, &it.address) == (&lock.name, &lock.address));
+            let rate = |now: u64, of: fn(&Lock) -> u64| {
+                let more = same.map_or(0, |then| now.saturating_sub(of(then)));
+                format!("{:.0}", more as f64 / long.as_secs_f64())
+            };
+            row.extend([rate(lock.writes, |it| it.writes), rate(lock.waits.count, |it| it.waits.count)]);
+        }
+        table.add_row(row);
+    }
+    table
 }
 
 fn nodes(nodes: &[Node]) -> Table {

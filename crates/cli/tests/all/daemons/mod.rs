@@ -2,6 +2,7 @@
 
 mod attached;
 mod found;
+mod listed;
 mod log;
 mod named;
 mod names;

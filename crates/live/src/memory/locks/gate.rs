@@ -114,6 +114,15 @@ impl Gate<'_> {
         users(self.0.load(Acquire))
     }
 
+    /// Who may enter without asking.
+    pub(super) fn is_open_for(self) -> Option<Mode> {
+        match self.0.load(Relaxed) & (FOR_READING | FOR_WRITING) {
+            0 => None,
+            FOR_READING => Some(Mode::Read),
+            _ => Some(Mode::Write),
+        }
+    }
+
     pub(super) fn is_closed(self) -> bool {
         self.0.load(Relaxed) & (FOR_READING | FOR_WRITING) == 0
     }

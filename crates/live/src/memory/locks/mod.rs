@@ -14,6 +14,7 @@
 //! | `lock_data.rs` | how the data of locks are named |
 //! | `store.rs` | [`node::locks::LockStore`] on top of it all |
 //! | `own.rs` | copies of single threads, in a process that has no machine |
+//! | `watch.rs`, `times.rs` | what is counted of locks that have names: waits, holds |
 //!
 //! A copy has a *slot* of eight words: the lock's address, the gate, where in the arena the data are, how long they are,
 //! when they were used last, and its own number. Slots are found by the lock's address, in a set of `WAYS`; a lock that has come
@@ -50,6 +51,8 @@ mod lock_data;
 mod own;
 mod segments;
 mod store;
+mod times;
+mod watch;
 
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
@@ -60,6 +63,8 @@ use wire::{GlobalAddr, Mode};
 pub use self::gate::Left;
 pub use self::hints::LockHints;
 pub use self::store::LockStoreOf;
+pub use self::times::{BUCKETS, Times};
+pub use self::watch::{LockWatch, LockWatches, MOST_WATCHED, Waiting, WatchedLock};
 
 use self::capacity::Capacity;
 use self::gate::Gate;
@@ -85,6 +90,7 @@ pub struct LockCopies {
     budget: u64,
     /// What only the machine changes.
     room: Mutex<Capacity>,
+    watches: LockWatches,
 }
 
 /// A copy that the calling thread is inside of: where its gate and its data are, so that nobody looks for them again.
@@ -171,6 +177,7 @@ impl LockCopies {
             beyond: AtomicU64::new(0),
             budget: bytes,
             room: Mutex::new(Capacity::new()),
+            watches: LockWatches::default(),
         }
     }
 

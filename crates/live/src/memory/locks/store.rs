@@ -111,11 +111,16 @@ impl LockStore for LockStoreOf<'_> {
     }
 
     fn open(&mut self, lock: GlobalAddr, mode: Mode) {
+        self.blocks.memory().locks.is_awaited(lock, false);
         self.slot_of(lock).gate().open(mode);
     }
 
     fn close(&mut self, lock: GlobalAddr) -> Users {
-        self.slot_of(lock).gate().close()
+        let users = self.slot_of(lock).gate().close();
+        if users.writer {
+            self.blocks.memory().locks.is_awaited(lock, true);
+        }
+        users
     }
 
     fn admit(&mut self, lock: GlobalAddr, mode: Mode) {

@@ -81,7 +81,7 @@ impl Locks {
         (mode, is_headed): (LockMode, bool),
         wait: Wait,
     ) -> Answered {
-        let began = Instant::now();
+        let (began, since) = (Instant::now(), handle.inner.memory(handle.node).locks.watches().now());
         loop {
             let (turn, is_last) = match wait {
                 Wait::Forever => (Wait::AtMost(LOOKS), false),
@@ -92,7 +92,7 @@ impl Locks {
                 }
                 wait => (wait, true),
             };
-            match HeldLock::enter(handle, lock, mode, turn) {
+            match HeldLock::enter(handle, lock, mode, turn, Some(since)) {
                 Err(error) => return Ok(Err(error)),
                 Ok(Some(held)) => {
                     // Here, so that it stays when the application dies: it may have told others of its number.

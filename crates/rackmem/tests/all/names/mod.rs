@@ -1,7 +1,7 @@
 //! Names on embedded racks.
 
 use rackmem::named::MOST_NAMES;
-use rackmem::{Config, NameError, NodeId, Rack, Value};
+use rackmem::{Config, Error, LockError, Locked, NameError, NodeId, Rack, Value};
 
 use crate::names_everywhere::{Nodes, everywhere};
 
@@ -27,4 +27,57 @@ fn a_node_that_keeps_as_many_names_as_it_can_says_so() {
     here.remove_name("17").unwrap();
     here.named::<Value<u8>>("more").create(0).unwrap();
     assert_eq!(here.names("").unwrap().len(), MOST_NAMES);
+}
+
+#[test]
+fn of_write_grants_that_need_no_message_one_in_256_is_timed_and_no_read_is() {
+    let config = Config { nodes: 1, cache: 1 << 20, memory: 1 << 20, ..Config::default() };
+    let rack = Rack::embedded(config).expect("a possible rack");
+    let mut here = rack.here();
+    let nameless = Locked::new(&mut here, NodeId(0), 0_u64).unwrap();
+    let named = here.named::<Locked<u64>>("named").create(0).unwrap();
+    let timed = || rack.watched_locks().iter().map(|(_, lock)| lock.holds.count()).collect::<Vec<_>>();
+    for lock in [&nameless, &named] {
+        *lock.write(&mut here).unwrap() += 1;
+    }
+    let before = timed();
+    assert_eq!(before.len(), 1, "what has no name is not watched");
+    for _ in 0..1024 {
+        *nameless.write(&mut here).unwrap() += 1;
+        *named.write(&mut here).unwrap() += 1;
+        drop(named.read(&mut here).unwrap());
+    }
+    let [(_, lock)] = <[_; 1]>::try_from(rack.watched_locks()).unwrap();
+    assert_eq!((lock.holds.count() - before[0], lock.waits.count()), (4, 0));
+    assert_eq!(lock.fence & 0xffff_ffff, 1025);
+}
+
+#[test]
+fn a_panic_in_a_hold_that_is_timed_poisons_as_any_other() {
+    let config = Config { nodes: 1, cache: 1 << 20, memory: 1 << 20, ..Config::default() };
+    let rack = Rack::embedded(config).expect("a possible rack");
+    let mut here = rack.here();
+    let named = here.named::<Locked<u64>>("named").create(0).unwrap();
+    for _ in 0..255 {
+        drop(named.write(&mut here).unwrap());
+    }
+    let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _guard = named.write(&mut here).unwrap();
+        panic!("while it writes");
+    }));
+    assert!(panics.is_err() && rack.watched_locks()[0].1.fence & 0xff == 0);
+    assert_eq!(named.write(&mut here).map(drop), Err(LockError::Poisoned { addr: named.addr() }));
+}
+
+#[test]
+fn a_lock_that_somebody_else_has_removed_is_watched_until_it_is_asked_for() {
+    let config = Config { nodes: 2, cache: 1 << 20, memory: 1 << 20, ..Config::default() };
+    let rack = Rack::embedded(config).expect("a possible rack");
+    let (mut here, mut there) = (rack.node(NodeId(0)), rack.node(NodeId(1)));
+    let named = here.named::<Locked<u64>>("named").create(0).unwrap();
+    there.remove_name("named").unwrap();
+    assert_eq!(rack.watched_locks().len(), 1);
+    let gone = Error::Unallocated { addr: named.addr() };
+    assert_eq!(named.write(&mut here).map(drop), Err(LockError::Failed(gone)));
+    assert_eq!(rack.watched_locks(), []);
 }

@@ -1,5 +1,7 @@
 //! What must hold of names, on whatever rack of three nodes: tests of several kinds of racks call these.
 
+mod watched;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -7,6 +9,8 @@ use rackmem::{
     ByteObjects, Chains, ChainsConfig, Discipline, Error, LockError, Locked, NameError, Named, NodeHandle,
     NodeId, Objects, Retry, Value, Words,
 };
+
+pub(crate) use watched::it_is_seen_who_holds_a_named_lock_and_who_waits_and_how_long_that_took;
 
 /// A handle of each node, for any number of threads.
 pub(crate) type Nodes<'a> = &'a (dyn Fn(u16) -> NodeHandle + Sync);
@@ -285,6 +289,7 @@ macro_rules! everywhere {
             fencing_numbers_grow_with_every_write_grant
             what_is_made_anew_under_a_name_is_not_what_was_opened_before
             nothing_is_made_where_something_is
+            it_is_seen_who_holds_a_named_lock_and_who_waits_and_how_long_that_took
         }
     };
     ($nodes:ident: $($body:ident)*) => {
