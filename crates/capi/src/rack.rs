@@ -14,6 +14,7 @@ use crate::objects::ObjectsHere;
 use crate::pointer::{To, text};
 use crate::rwlock::Lock;
 use crate::status::{Failure, RackmemStatus, guarded};
+use crate::value::ValueHere;
 use crate::words::{Posted, WordsHere};
 
 /// A rack in this process, this process's node of a rack of processes, or the use of a daemon's node. All OS threads may use it
@@ -273,5 +274,6 @@ pub extern "C" fn rackmem_thread_close(thread: RackmemThread) -> RackmemStatus {
         Slot::<WordsHere>::close_all_of(slot, |_| ());
         Slot::<ObjectsHere>::close_all_of(slot, |_| ());
         Slot::<Store>::close_all_of(slot, |_| ());
+        Slot::<ValueHere>::close_all_of(slot, |_| ());
     })
 }

@@ -92,6 +92,11 @@ fn every_function_does_what_it_says_and_refuses_what_makes_no_sense() {
     runs_as_both("functions.c");
 }
 
+#[test]
+fn names_are_opened_made_listed_and_removed_and_what_is_no_name_is_refused() {
+    runs_as_both("names.c");
+}
+
 /// Links with a shared library that the loader finds by the name that programs ask for.
 #[cfg(target_os = "linux")]
 fn runs_with_shared(shared: &Path, to: &str) -> Option<PathBuf> {

@@ -50,8 +50,17 @@ fn version() -> String {
 }
 
 /// The files with functions, in the order of the header. (A file's modules are read with it.)
-const FILES: [&str; 7] =
-    ["status.rs", "rack.rs", "blocks.rs", "rwlock.rs", "words/mod.rs", "objects.rs", "chains.rs"];
+const FILES: [&str; 9] = [
+    "status.rs",
+    "rack.rs",
+    "blocks.rs",
+    "rwlock.rs",
+    "words/mod.rs",
+    "objects.rs",
+    "chains.rs",
+    "value.rs",
+    "names.rs",
+];
 
 fn header() -> String {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -69,6 +78,11 @@ fn header() -> String {
         ("RackmemObjects", "rackmem_objects"),
         ("RackmemChains", "rackmem_chains"),
         ("RackmemChainsConfig", "rackmem_chains_config"),
+        ("RackmemValue", "rackmem_value"),
+        ("RackmemNameMode", "rackmem_name_mode"),
+        ("RackmemType", "rackmem_type"),
+        ("RackmemKind", "rackmem_kind"),
+        ("RackmemNamed", "rackmem_named"),
     ];
     let config = Config {
         language: Language::C,
@@ -82,7 +96,7 @@ fn header() -> String {
         usize_is_size_t: true,
         documentation_style: cbindgen::DocumentationStyle::C99,
         export: ExportConfig {
-            include: vec!["RackmemOperation".to_owned()],
+            include: ["RackmemOperation", "RackmemNameMode"].map(str::to_owned).into(),
             rename: names.map(|(from, to)| (from.to_owned(), to.to_owned())).into(),
             ..ExportConfig::default()
         },
@@ -100,7 +114,7 @@ fn header() -> String {
     builder.generate().expect("the functions can be written as C").write(&mut text);
     let text = String::from_utf8(text).expect("C is text");
     // Values of our enumerations need not repeat how these are called.
-    let text = text.replace("RACKMEM_OPERATION_", "RACKMEM_");
+    let text = text.replace("RACKMEM_OPERATION_", "RACKMEM_").replace("RACKMEM_NAME_MODE_", "RACKMEM_");
     text.replace("RACKMEM_STATUS_", "RACKMEM_").replace("// # Safety\n", "// What has to be kept to:\n")
 }
 
