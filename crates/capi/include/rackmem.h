@@ -158,6 +158,11 @@ typedef struct rackmem_info {
   bool is_embedded;
   // The others take this process's node for dead, or the daemon has gone: every call fails from now on.
   bool is_fenced;
+  // How often the rack has changed, as far as this process knows: deaths, returns and restarts of the switch. Of an attached
+  // process, when it was attached.
+  uint32_t epoch;
+  // The nodes that are up, as far as this process knows: bit n is node n. An attached one knows of its daemon's only.
+  uint64_t up;
   // Bytes of a block: what lies inside one is read and written as a whole.
   uint64_t block_size;
   // Bytes of memory of each node.
@@ -333,8 +338,19 @@ enum rackmem_status rackmem_attach(const char *rack_toml,
                                    uint16_t node,
                                    struct rackmem_rack *rack);
 
-// Closes a rack. Threads that are still open keep what they need of it. Closing null does nothing. Any OS thread, while no other
-// one uses this handle.
+// Starts a rack of `nodes` nodes (2 to 64) on this machine, over shared memory, and joins it as the last one; the others and the
+// switch are processes. `command` is the `rackmem` that starts them; null is what the environment variable `RACKMEM_COMMAND` names, or
+// else the one on the `PATH`. What they log goes to standard error. They end when the rack is closed and when this process dies, with
+// all that is in their memories. Any OS thread.
+//
+// What has to be kept to:
+// `command` is null, or ends with a zero; `rack` may be written.
+enum rackmem_status rackmem_up(uint16_t nodes,
+                               const char *command,
+                               struct rackmem_rack *rack);
+
+// Closes a rack. Threads that are still open keep what they need of it, but the processes of `rackmem_up` end. Closing null does
+// nothing. Any OS thread, while no other one uses this handle.
 enum rackmem_status rackmem_close(struct rackmem_rack rack);
 
 // This process's node leaves a rack of processes in order: what only it has cached goes home, then the others go on without it, and

@@ -25,6 +25,7 @@ mod rack;
 pub mod rack_file;
 mod regions;
 mod switch_process;
+mod up;
 mod words;
 
 pub use attach::{AttachError, Attachments};
@@ -55,6 +56,7 @@ pub use rack::{Counters, MOST_NODES, NodeCounters, Rack, SwitchCounters};
 pub use rack_file::{RackFile, RackFileError, StartError};
 pub use switch_process::SwitchProcess;
 pub use transport;
+pub use up::{Processes, UpError};
 pub use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NoAddress, NodeId};
 pub use words::{Pending, Word, WordOperation, Words};
 pub use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};

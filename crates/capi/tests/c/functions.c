@@ -32,8 +32,17 @@ static void racks(void) {
     WRONG(RACKMEM_CANNOT_OPEN, rackmem_attach("no such file", 0, &none));
     WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_attach(NULL, 0, &none));
     WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_attach("no such file", 0, NULL));
+    /* That one comes up is for up.c to show. */
+    WRONG(RACKMEM_CANNOT_OPEN, rackmem_up(4, "no/such/command", &none));
+    CHECK(none.id == 0 && strstr(rackmem_message(), "RACKMEM_COMMAND") != NULL);
+    WRONG(RACKMEM_CANNOT_OPEN, rackmem_up(4, "false", &none));
+    CHECK(strstr(rackmem_message(), "its command has ended") != NULL);
+    WRONG(RACKMEM_CANNOT_OPEN, rackmem_up(1, NULL, &none));
+    WRONG(RACKMEM_CANNOT_OPEN, rackmem_up(65, NULL, &none));
+    WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_up(4, "\xff", &none));
+    WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_up(4, NULL, NULL));
     GOOD(rackmem_rack_info(second, &info));
-    CHECK(info.nodes == 2 && info.is_embedded && !info.is_fenced && info.block_size == 4096 && info.memory == 1 << 20);
+    CHECK(info.nodes == 2 && info.is_embedded && !info.is_fenced && info.up == 3 && info.epoch == 0 && info.block_size == 4096 && info.memory == 1 << 20);
     WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_rack_info(second, NULL));
     GOOD(rackmem_rack_counters(second, &counters));
     CHECK(counters.allocations == 0);

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use rackmem::attach::socket_of;
@@ -12,9 +13,6 @@ use rackmem::{NodeId, RackFile};
 use super::super::{owner, runtime};
 use super::child::{Child, Part};
 use crate::fault::Fault;
-
-/// The name of a rack that was not given one.
-const NAME: &str = "up";
 
 /// A rack file, and whether it goes when the rack does.
 pub(super) struct UsedRackFile {
@@ -30,8 +28,8 @@ impl UsedRackFile {
     }
 
     /// A file of our own.
-    pub(super) fn made(nodes: u16, transport: TransportKind) -> Result<Self, Fault> {
-        let directory = runtime_directory(NAME);
+    pub(super) fn made(name: &str, nodes: u16, transport: TransportKind) -> Result<Self, Fault> {
+        let directory = runtime_directory(name);
         runtime::prepare(&directory)?;
         let lock = owner::lock_file(&directory);
         let failed = |path: &Path, error: io::Error| {
@@ -42,7 +40,7 @@ impl UsedRackFile {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(Fault::failed(format_args!(
-                    "`rackmem up` runs already ({} is locked): end it, or run another rack with --config",
+                    "`rackmem up` runs already ({} is locked): end it, or run another rack with --name or --config",
                     lock.display()
                 )));
             }
@@ -52,25 +50,26 @@ impl UsedRackFile {
         let addresses = unused_addresses(usize::from(nodes) + 1)
             .map_err(|error| Fault::failed(format_args!("cannot find free ports: {error}")))?;
         // Whoever reads the file finds the sockets beside it, whatever their own runtime directory is.
-        let text = example(NAME, transport, &addresses, Some("."));
+        let text = example(name, transport, &addresses, Some("."));
         fs::write(&file, text).map_err(|error| failed(&file, error))?;
         Ok(Self { file, made: Some(made) })
     }
 
-    /// Takes away what is left when all children have ended.
-    pub(super) fn clear(&self, file: &RackFile, children: &[Child]) {
+    /// Takes away what is left when all children have ended. `owner` are the nodes of whoever has started us, and has ended, too.
+    pub(super) fn clear(&self, file: &RackFile, children: &[Child], owner: Range<u16>) {
         let directory = &file.runtime;
-        for child in children.iter().filter(|child| child.killed) {
-            let name = match child.part() {
+        let killed = children.iter().filter(|child| child.killed).map(Child::part);
+        for part in killed.chain(owner.map(Part::Node)) {
+            let name = match part {
                 Part::Switch => "switch".to_owned(),
                 Part::Node(id) => format!("node-{id}"),
             };
             runtime::remove(&directory.join(format!("{name}.sock")));
             runtime::remove(&directory.join(format!("{name}.lock")));
-            if let Part::Node(id) = child.part() {
+            if let Part::Node(id) = part {
                 runtime::remove(&socket_of(file, NodeId(id)));
             }
-            if child.part() == Part::Switch {
+            if part == Part::Switch {
                 runtime::remove(&runtime::status_socket(file));
             }
         }

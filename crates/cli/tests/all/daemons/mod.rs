@@ -1,6 +1,7 @@
 //! Racks of processes as a shell sees them: what starts, what is said, and that nothing is left behind.
 
 mod attached;
+mod c;
 mod found;
 mod log;
 mod names;
