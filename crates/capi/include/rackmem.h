@@ -6,9 +6,9 @@
  *     rackmem_thread thread;
  *     rackmem_rwlock lock;
  *     void *data;
- *     rackmem_join("rack.toml", 1, &rack);             // or rackmem_open_embedded(4, 64 << 20, &rack)
+ *     rackmem_join("rack.toml", 1, &rack);             // or rackmem_up(4, NULL, &rack), which starts one
  *     rackmem_thread_open(rack, 1, &thread);           // one for each OS thread
- *     rackmem_rwlock_create(thread, 1, 128, &lock);    // 128 bytes of zeroes on node 1
+ *     rackmem_rwlock_named(thread, "counts", RACKMEM_OPEN_OR_CREATE, NULL, 128, NULL, &lock);    // 128 bytes, at first zeroes
  *     rackmem_rwlock_write(lock, &data);
  *     ...                                              // nobody else has the bytes at data
  *     rackmem_rwlock_unlock(lock);
@@ -22,7 +22,8 @@
  * Threads. All OS threads may use a rackmem_rack. A rackmem_thread, and all that was opened through it, is used by one OS thread at a
  * time: each opens its own. A second one that comes while a call takes more than a hit is refused (RACKMEM_WRONG_THREAD).
  *
- * A lock over sizeof(T) bytes is the same lock as a Locked<T> of a Rust program in the same rack.
+ * Names. What has a name is found by every program of the rack, in whatever language. A lock over sizeof(T) bytes is the same lock as a
+ * Locked<T> of a Rust program.
  */
 
 #ifndef RACKMEM_H
@@ -1116,7 +1117,7 @@ enum rackmem_status rackmem_chains_named(struct rackmem_thread thread,
                                          const struct rackmem_chains_config *config,
                                          struct rackmem_chains *chains);
 
-// Takes a name away, and frees what it names, of whatever kind. Waits while somebody is inside of a lock. Whoever uses it is told
+// Takes a name away, and frees what it names, of whatever kind: what has a name is freed so, and not by its handle. Waits while somebody is inside of a lock. Whoever uses it is told
 // `RACKMEM_UNALLOCATED`; their handles are to be closed. The OS thread that uses `thread`.
 //
 // What has to be kept to:

@@ -278,7 +278,7 @@ pub unsafe extern "C" fn rackmem_chains_named(
     })
 }
 
-/// Takes a name away, and frees what it names, of whatever kind. Waits while somebody is inside of a lock. Whoever uses it is told
+/// Takes a name away, and frees what it names, of whatever kind: what has a name is freed so, and not by its handle. Waits while somebody is inside of a lock. Whoever uses it is told
 /// `RACKMEM_UNALLOCATED`; their handles are to be closed. The OS thread that uses `thread`.
 ///
 /// # Safety

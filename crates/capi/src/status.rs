@@ -163,7 +163,7 @@ impl From<NameError> for Failure {
             NameError::Exists { .. } => RackmemStatus::Exists,
             NameError::Differs { .. } => RackmemStatus::Differs,
             NameError::Full { .. } => RackmemStatus::TooMany,
-            NameError::Failed(why) => return why.clone().into(),
+            NameError::Failed(why) => return (*why).into(),
             // Whatever else there is, or will be, is about the name.
             _ => RackmemStatus::InvalidArgument,
         };
