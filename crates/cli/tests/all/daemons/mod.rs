@@ -41,6 +41,24 @@ fn a_rack_over_udp_comes_up_and_ctrl_c_leaves_nothing() {
 }
 
 #[test]
+fn racks_of_several_names_run_at_a_time() {
+    let home = Home::new("several");
+    let racks = ["one", "other"].map(|name| home.up(&["--nodes", "2", "--name", name]));
+    for name in ["one", "other"] {
+        let status = home.output(&["status", "--rack", name]);
+        assert!(status.contains(name), "{status}");
+    }
+    for name in ["", "../up", "a-name-of-more-than-32-characters-"] {
+        let said = home.mistake(&["up", "--name", name], 2);
+        assert!(said.contains("use 1 to 32 letters, digits and -"), "{said}");
+    }
+    for rack in racks {
+        assert_eq!(rack.interrupt().status.code(), Some(0));
+    }
+    home.assert_nothing_left();
+}
+
+#[test]
 fn a_rack_whose_starter_is_killed_ends_and_leaves_nothing() {
     let home = Home::new("orphans");
     let up = home.up(&["--nodes", "2"]);
