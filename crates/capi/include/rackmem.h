@@ -6,9 +6,9 @@
  *     rackmem_thread thread;
  *     rackmem_rwlock lock;
  *     void *data;
- *     rackmem_join("rack.toml", 1, &rack);             // or rackmem_open_embedded(4, 64 << 20, &rack)
+ *     rackmem_join("rack.toml", 1, &rack);             // or rackmem_up(4, NULL, &rack), which starts one
  *     rackmem_thread_open(rack, 1, &thread);           // one for each OS thread
- *     rackmem_rwlock_create(thread, 1, 128, &lock);    // 128 bytes of zeroes on node 1
+ *     rackmem_rwlock_named(thread, "counts", RACKMEM_OPEN_OR_CREATE, NULL, 128, NULL, &lock);    // 128 bytes, at first zeroes
  *     rackmem_rwlock_write(lock, &data);
  *     ...                                              // nobody else has the bytes at data
  *     rackmem_rwlock_unlock(lock);
@@ -22,7 +22,8 @@
  * Threads. All OS threads may use a rackmem_rack. A rackmem_thread, and all that was opened through it, is used by one OS thread at a
  * time: each opens its own. A second one that comes while a call takes more than a hit is refused (RACKMEM_WRONG_THREAD).
  *
- * A lock over sizeof(T) bytes is the same lock as a Locked<T> of a Rust program in the same rack.
+ * Names. What has a name is found by every program of the rack, in whatever language. A lock over sizeof(T) bytes is the same lock as a
+ * Locked<T> of a Rust program.
  */
 
 #ifndef RACKMEM_H
@@ -55,7 +56,7 @@ typedef enum rackmem_status {
   RACKMEM_OUT_OF_MEMORY = 4,
   // Nothing of this kind is at the address: never allocated, freed, of another kind or another length.
   RACKMEM_UNALLOCATED = 5,
-  // The data died with the node that had them.
+  // The data died with the node that had them. What had a name is made anew by `RACKMEM_CREATE_ANEW`.
   RACKMEM_LOST = 6,
   // The node whose memory it is in is down.
   RACKMEM_NODE_DOWN = 7,
@@ -75,7 +76,7 @@ typedef enum rackmem_status {
   RACKMEM_WRONG_THREAD = 14,
   // The object has another version by now.
   RACKMEM_CHANGED = 15,
-  // The key has no value.
+  // The key has no value, or nothing has this name.
   RACKMEM_NOT_FOUND = 16,
   // The value does not fit the buffer.
   RACKMEM_TOO_LONG = 17,
@@ -85,9 +86,27 @@ typedef enum rackmem_status {
   RACKMEM_INDETERMINATE = 19,
   // The daemon has gone that this process was attached to. Close everything and attach again.
   RACKMEM_DETACHED = 20,
-  // There are as many as there can be: handles, block locks, clients of chains, threads at a daemon.
+  // There are as many as there can be: handles, block locks, clients of chains, threads at a daemon, names.
   RACKMEM_TOO_MANY = 21,
+  // Something has this name, and something new was to be made.
+  RACKMEM_EXISTS = 22,
+  // What has this name is of another kind, length or type: `rackmem_message` shows both.
+  RACKMEM_DIFFERS = 23,
 } rackmem_status;
+
+// What can have a name.
+typedef enum rackmem_kind {
+  // A lock and its data.
+  RACKMEM_KIND_RWLOCK = 1,
+  // A value.
+  RACKMEM_KIND_VALUE = 2,
+  // Words.
+  RACKMEM_KIND_WORDS = 3,
+  // Objects.
+  RACKMEM_KIND_OBJECTS = 4,
+  // A store of chains.
+  RACKMEM_KIND_CHAINS = 5,
+} rackmem_kind;
 
 // What is done to a word.
 typedef enum rackmem_operation {
@@ -111,6 +130,18 @@ typedef enum rackmem_operation {
   RACKMEM_LOAD = 9,
 } rackmem_operation;
 
+// What is to be done with a name.
+typedef enum rackmem_name_mode {
+  // Opens what is there: if nothing is, `RACKMEM_NOT_FOUND`.
+  RACKMEM_OPEN = 1,
+  // Makes something new: if something is there, `RACKMEM_EXISTS`.
+  RACKMEM_CREATE = 2,
+  // Opens what is there, or makes it, in one step: of all who do so at once one makes it, and all others open that.
+  RACKMEM_OPEN_OR_CREATE = 3,
+  // The same, also if what was there is lost: that is made anew. Handles of what was lost stay lost.
+  RACKMEM_CREATE_ANEW = 4,
+} rackmem_name_mode;
+
 // A rack in this process, this process's node of a rack of processes, or the use of a daemon's node. All OS threads may use it
 // at the same time.
 typedef struct rackmem_rack {
@@ -128,6 +159,11 @@ typedef struct rackmem_info {
   bool is_embedded;
   // The others take this process's node for dead, or the daemon has gone: every call fails from now on.
   bool is_fenced;
+  // How often the rack has changed, as far as this process knows: deaths, returns and restarts of the switch. Of an attached
+  // process, when it was attached.
+  uint32_t epoch;
+  // The nodes that are up, as far as this process knows: bit n is node n. An attached one knows of its daemon's only.
+  uint64_t up;
   // Bytes of a block: what lies inside one is read and written as a whole.
   uint64_t block_size;
   // Bytes of memory of each node.
@@ -222,6 +258,46 @@ typedef struct rackmem_chains {
   uint64_t id;
 } rackmem_chains;
 
+// A value with a name. It belongs to the `rackmem_thread` that it was opened through; other threads open it by its name.
+typedef struct rackmem_value {
+  // 0: null.
+  uint64_t id;
+} rackmem_value;
+
+// What elements are: whoever opens a name has to say the same as its maker did. In Rust: `named(name).tag(tag, version)`.
+typedef struct rackmem_type {
+  // At most 64 bytes of UTF-8; null is none.
+  const char *tag;
+  // The version of their layout.
+  uint32_t version;
+} rackmem_type;
+
+// A name, and what it names.
+typedef struct rackmem_named {
+  // The name: it ends with a zero.
+  char name[256];
+  // What the elements are: it ends with a zero.
+  char tag[65];
+  // The version of their layout.
+  uint32_t version;
+  // What it is.
+  enum rackmem_kind kind;
+  // Bytes of each element; of chains, for what is stored.
+  uint64_t len;
+  // How many elements: of words and objects.
+  uint64_t count;
+  // Where it is.
+  uint64_t address;
+  // Which of all that were ever made under this name: later ones have larger numbers.
+  uint64_t making;
+  // How often it has been opened.
+  uint64_t opened;
+  // The node on which it was made.
+  uint16_t maker;
+  // The node that keeps the name, and what it names: with it both are lost.
+  uint16_t home;
+} rackmem_named;
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -263,8 +339,19 @@ enum rackmem_status rackmem_attach(const char *rack_toml,
                                    uint16_t node,
                                    struct rackmem_rack *rack);
 
-// Closes a rack. Threads that are still open keep what they need of it. Closing null does nothing. Any OS thread, while no other
-// one uses this handle.
+// Starts a rack of `nodes` nodes (2 to 64) on this machine, over shared memory, and joins it as the last one; the others and the
+// switch are processes. `command` is the `rackmem` that starts them; null is what the environment variable `RACKMEM_COMMAND` names, or
+// else the one on the `PATH`. What they log goes to standard error. They end when the rack is closed and when this process dies, with
+// all that is in their memories. Any OS thread.
+//
+// What has to be kept to:
+// `command` is null, or ends with a zero; `rack` may be written.
+enum rackmem_status rackmem_up(uint16_t nodes,
+                               const char *command,
+                               struct rackmem_rack *rack);
+
+// Closes a rack. Threads that are still open keep what they need of it, but the processes of `rackmem_up` end. Closing null does
+// nothing. Any OS thread, while no other one uses this handle.
 enum rackmem_status rackmem_close(struct rackmem_rack rack);
 
 // This process's node leaves a rack of processes in order: what only it has cached goes home, then the others go on without it, and
@@ -936,6 +1023,126 @@ enum rackmem_status rackmem_chains_put(struct rackmem_chains chains,
 
 // Removes the key's value, if it has one. The OS thread that uses its thread.
 enum rackmem_status rackmem_chains_delete(struct rackmem_chains chains, uint64_t key);
+
+// Forgets a value here; it stays, for others. Closing null does nothing. The OS thread that uses its thread.
+enum rackmem_status rackmem_value_close(struct rackmem_value value);
+
+// How many bytes a value has; 0 if there is no such handle. The OS thread that uses its thread.
+size_t rackmem_value_len(struct rackmem_value value);
+
+// Reads a value whole: `len` is its length. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `len` bytes may be written at `into`.
+enum rackmem_status rackmem_value_get(struct rackmem_value value, void *into, size_t len);
+
+// Replaces a value: `len` is its length. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// There are `len` bytes at `from`.
+enum rackmem_status rackmem_value_set(struct rackmem_value value, const void *from, size_t len);
+
+// Replaces a value if it is what is `expected`, byte for byte; otherwise `RACKMEM_CHANGED`: get it again. That is how a value is changed
+// by what it is. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// There are `len` bytes at `expected` and at `from`.
+enum rackmem_status rackmem_value_set_if(struct rackmem_value value,
+                                         const void *expected,
+                                         const void *from,
+                                         size_t len);
+
+// A lock by its name. Something new guards `len` bytes that begin as those at `initial` (null: zeroes). `of` is what they are (null: not
+// said). A `Locked<T>` of a Rust program is the same lock, if both say the same type. The OS thread that uses `thread`.
+//
+// What has to be kept to:
+// `name` ends with a zero; `of` is null, or there; `initial` is null, or `len` bytes are there; `lock` may be written.
+enum rackmem_status rackmem_rwlock_named(struct rackmem_thread thread,
+                                         const char *name,
+                                         int32_t mode,
+                                         const struct rackmem_type *of,
+                                         size_t len,
+                                         const void *initial,
+                                         struct rackmem_rwlock *lock);
+
+// A value by its name. Something new has `len` bytes that begin as those at `initial` (null: zeroes); with 8 bytes in front of it, it
+// fits a block. `of` is what they are (null: not said). It is the same as a `Value<T>` of a Rust program. The OS thread that uses
+// `thread`.
+//
+// What has to be kept to:
+// As `rackmem_rwlock_named`.
+enum rackmem_status rackmem_value_named(struct rackmem_thread thread,
+                                        const char *name,
+                                        int32_t mode,
+                                        const struct rackmem_type *of,
+                                        size_t len,
+                                        const void *initial,
+                                        struct rackmem_value *value);
+
+// Words by their name. Something new is `count` words of 64 bits, zeroes; to open, 0 is whatever is there. `of` null is `Words<u64>` of a
+// Rust program. The OS thread that uses `thread`.
+//
+// What has to be kept to:
+// `name` ends with a zero; `of` is null, or there; `words` may be written.
+enum rackmem_status rackmem_words_named(struct rackmem_thread thread,
+                                        const char *name,
+                                        int32_t mode,
+                                        const struct rackmem_type *of,
+                                        size_t count,
+                                        struct rackmem_words *words);
+
+// Objects by their name. Something new is `count` objects of `len` bytes of zeroes; to open, 0 is whatever is there. The OS thread that
+// uses `thread`.
+//
+// What has to be kept to:
+// `name` ends with a zero; `of` is null, or there; `objects` may be written.
+enum rackmem_status rackmem_objects_named(struct rackmem_thread thread,
+                                          const char *name,
+                                          int32_t mode,
+                                          const struct rackmem_type *of,
+                                          size_t count,
+                                          size_t len,
+                                          struct rackmem_objects *objects);
+
+// A store of chains by its name. Of `config` count `bytes`, `lease` and `quarantine`, for something new: its memory is that of the node
+// that keeps the name, so `homes`, `copies` and `server` are zeroes. To open, null is whatever is there. The OS thread that uses
+// `thread`.
+//
+// What has to be kept to:
+// `name` ends with a zero; `of` and `config` are null, or there; `chains` may be written.
+enum rackmem_status rackmem_chains_named(struct rackmem_thread thread,
+                                         const char *name,
+                                         int32_t mode,
+                                         const struct rackmem_type *of,
+                                         const struct rackmem_chains_config *config,
+                                         struct rackmem_chains *chains);
+
+// Takes a name away, and frees what it names, of whatever kind: what has a name is freed so, and not by its handle. Waits while somebody is inside of a lock. Whoever uses it is told
+// `RACKMEM_UNALLOCATED`; their handles are to be closed. The OS thread that uses `thread`.
+//
+// What has to be kept to:
+// `name` ends with a zero.
+enum rackmem_status rackmem_name_remove(struct rackmem_thread thread,
+                                        const char *name);
+
+// What has a name, of whatever kind. The OS thread that uses `thread`.
+//
+// What has to be kept to:
+// `name` ends with a zero; `named` may be written.
+enum rackmem_status rackmem_name_info(struct rackmem_thread thread,
+                                      const char *name,
+                                      struct rackmem_named *named);
+
+// The names that begin with `prefix` (null or empty: all), in their order: the first `capacity` of them at `into`. `*count` is how many
+// there are; if that is more, `RACKMEM_TOO_LONG`. Names of nodes that are down are left out. The OS thread that uses `thread`.
+//
+// What has to be kept to:
+// `prefix` is null, or ends with a zero; `capacity` of these structs may be written at `into`; `count` may be written.
+enum rackmem_status rackmem_names(struct rackmem_thread thread,
+                                  const char *prefix,
+                                  struct rackmem_named *into,
+                                  size_t capacity,
+                                  size_t *count);
 
 #ifdef __cplusplus
 }  // extern "C"

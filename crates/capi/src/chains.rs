@@ -47,9 +47,9 @@ pub(crate) struct Store {
 
 kind!(Store, 8, Align1024, 1 << 12);
 
-const NO_CHAINS: RackmemChains = RackmemChains { id: 0 };
+pub(crate) const NO_CHAINS: RackmemChains = RackmemChains { id: 0 };
 
-fn open(turn: &Turn, to: To<RackmemChains>, client: Chains) -> Result<RackmemStatus, Failure> {
+pub(crate) fn open(turn: &Turn, to: To<RackmemChains>, client: Chains) -> Result<RackmemStatus, Failure> {
     let store = Store { client, buffer: Vec::new() };
     to.set(RackmemChains { id: Slot::open(store, Some(turn.slot()))? });
     Ok(RackmemStatus::Ok)

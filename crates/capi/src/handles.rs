@@ -38,7 +38,7 @@ const NEVER: u64 = 0x5eed_1e55_f0f0_f0f0;
 /// Bits of a handle's kind.
 const KIND_BITS: u32 = 6;
 /// Names of kinds, by their numbers.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     "handle",
     "rackmem_rack",
     "rackmem_thread",
@@ -48,6 +48,7 @@ const NAMES: [&str; 9] = [
     "rackmem_pending",
     "rackmem_objects",
     "rackmem_chains",
+    "rackmem_value",
 ];
 
 /// What a handle stands for.

@@ -12,6 +12,8 @@
 //! | `words/` | atomic operations |
 //! | `objects.rs` | objects that are read whole |
 //! | `chains.rs` | key-value stores |
+//! | `value.rs` | values with names |
+//! | `names.rs` | all of these by name |
 //!
 //! What must always hold: no panic crosses into C (what may panic runs inside `status::guarded`), and a null pointer or a handle that
 //! is not open is refused, not followed. What C has to keep to is said at each function; that is all the unsafe code relies on.
@@ -22,9 +24,11 @@
 pub mod blocks;
 pub mod chains;
 mod handles;
+pub mod names;
 pub mod objects;
 mod pointer;
 pub mod rack;
 pub mod rwlock;
 pub mod status;
+pub mod value;
 pub mod words;

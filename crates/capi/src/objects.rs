@@ -25,9 +25,13 @@ pub(crate) struct ObjectsHere(ByteObjects);
 
 kind!(ObjectsHere, 7, Align128, 1 << 16);
 
-const NO_OBJECTS: RackmemObjects = RackmemObjects { id: 0 };
+pub(crate) const NO_OBJECTS: RackmemObjects = RackmemObjects { id: 0 };
 
-fn open(turn: &Turn, to: To<RackmemObjects>, objects: ByteObjects) -> Result<RackmemStatus, Failure> {
+pub(crate) fn open(
+    turn: &Turn,
+    to: To<RackmemObjects>,
+    objects: ByteObjects,
+) -> Result<RackmemStatus, Failure> {
     to.set(RackmemObjects { id: Slot::open(ObjectsHere(objects), Some(turn.slot()))? });
     Ok(RackmemStatus::Ok)
 }

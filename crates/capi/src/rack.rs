@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::ffi::c_char;
+use std::path::Path;
 use std::time::Duration;
 
-use rackmem::{Config, NodeHandle, NodeId, Rack, RackFile};
+use rackmem::{Config, NodeHandle, NodeId, Processes, Rack, RackFile};
 
 use crate::blocks::BlockLocked;
 use crate::chains::Store;
@@ -14,6 +15,7 @@ use crate::objects::ObjectsHere;
 use crate::pointer::{To, text};
 use crate::rwlock::Lock;
 use crate::status::{Failure, RackmemStatus, guarded};
+use crate::value::ValueHere;
 use crate::words::{Posted, WordsHere};
 
 /// A rack in this process, this process's node of a rack of processes, or the use of a daemon's node. All OS threads may use it
@@ -45,6 +47,11 @@ pub struct RackmemInfo {
     pub is_embedded: bool,
     /// The others take this process's node for dead, or the daemon has gone: every call fails from now on.
     pub is_fenced: bool,
+    /// How often the rack has changed, as far as this process knows: deaths, returns and restarts of the switch. Of an attached
+    /// process, when it was attached.
+    pub epoch: u32,
+    /// The nodes that are up, as far as this process knows: bit n is node n. An attached one knows of its daemon's only.
+    pub up: u64,
     /// Bytes of a block: what lies inside one is read and written as a whole.
     pub block_size: u64,
     /// Bytes of memory of each node.
@@ -79,6 +86,8 @@ pub struct RackmemCounters {
 
 /// An open rack.
 pub(crate) struct OpenRack {
+    /// What `rackmem_up` has started. It ends first, while this process's node is there for what the others send home.
+    _processes: Option<Processes>,
     rack: Rack,
     /// The node that this process is, or whose daemon it uses.
     own: Option<u16>,
@@ -100,8 +109,13 @@ fn cannot_open(error: impl std::fmt::Display) -> Failure {
     Failure::new(RackmemStatus::CannotOpen, error)
 }
 
-fn opened(to: To<RackmemRack>, rack: Rack, own: Option<u16>) -> Result<RackmemStatus, Failure> {
-    to.set(RackmemRack { id: Slot::open(OpenRack { rack, own }, None)? });
+fn opened(
+    to: To<RackmemRack>,
+    rack: Rack,
+    own: Option<u16>,
+    processes: Option<Processes>,
+) -> Result<RackmemStatus, Failure> {
+    to.set(RackmemRack { id: Slot::open(OpenRack { rack, own, _processes: processes }, None)? });
     Ok(RackmemStatus::Ok)
 }
 
@@ -119,7 +133,7 @@ pub unsafe extern "C" fn rackmem_open_embedded(
         // SAFETY: the caller promises it.
         let to = unsafe { To::cleared(rack, "rack", NO_RACK) }?;
         let config = Config { nodes: usize::from(nodes), memory, ..Config::default() };
-        opened(to, Rack::embedded(config).map_err(cannot_open)?, None)
+        opened(to, Rack::embedded(config).map_err(cannot_open)?, None, None)
     })
 }
 
@@ -138,7 +152,7 @@ pub unsafe extern "C" fn rackmem_join(
         // SAFETY: the caller promises both.
         let (to, path) = unsafe { (To::cleared(rack, "rack", NO_RACK)?, text(rack_toml, "rack_toml")?) };
         let file = RackFile::read(path).map_err(cannot_open)?;
-        opened(to, Rack::join(&file, NodeId(node)).map_err(cannot_open)?, Some(node))
+        opened(to, Rack::join(&file, NodeId(node)).map_err(cannot_open)?, Some(node), None)
     })
 }
 
@@ -157,12 +171,36 @@ pub unsafe extern "C" fn rackmem_attach(
         // SAFETY: the caller promises both.
         let (to, path) = unsafe { (To::cleared(rack, "rack", NO_RACK)?, text(rack_toml, "rack_toml")?) };
         let file = RackFile::read(path).map_err(cannot_open)?;
-        opened(to, Rack::attach(&file, NodeId(node)).map_err(cannot_open)?, Some(node))
+        opened(to, Rack::attach(&file, NodeId(node)).map_err(cannot_open)?, Some(node), None)
     })
 }
 
-/// Closes a rack. Threads that are still open keep what they need of it. Closing null does nothing. Any OS thread, while no other
-/// one uses this handle.
+/// Starts a rack of `nodes` nodes (2 to 64) on this machine, over shared memory, and joins it as the last one; the others and the
+/// switch are processes. `command` is the `rackmem` that starts them; null is what the environment variable `RACKMEM_COMMAND` names, or
+/// else the one on the `PATH`. What they log goes to standard error. They end when the rack is closed and when this process dies, with
+/// all that is in their memories. Any OS thread.
+///
+/// # Safety
+/// `command` is null, or ends with a zero; `rack` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rackmem_up(
+    nodes: u16,
+    command: *const c_char,
+    rack: *mut RackmemRack,
+) -> RackmemStatus {
+    guarded(|| {
+        // SAFETY: the caller promises it.
+        let to = unsafe { To::cleared(rack, "rack", NO_RACK) }?;
+        // SAFETY: the caller promises it.
+        let command =
+            if command.is_null() { None } else { Some(Path::new(unsafe { text(command, "command") }?)) };
+        let (rack, processes) = Rack::up(nodes, command).map_err(cannot_open)?;
+        opened(to, rack, Some(nodes - 1), Some(processes))
+    })
+}
+
+/// Closes a rack. Threads that are still open keep what they need of it, but the processes of `rackmem_up` end. Closing null does
+/// nothing. Any OS thread, while no other one uses this handle.
 #[unsafe(no_mangle)]
 pub extern "C" fn rackmem_close(rack: RackmemRack) -> RackmemStatus {
     close_shared::<OpenRack>(rack.id)
@@ -197,6 +235,8 @@ pub unsafe extern "C" fn rackmem_rack_info(rack: RackmemRack, info: *mut Rackmem
             own_node: open.own.unwrap_or(0),
             is_embedded: open.own.is_none(),
             is_fenced: open.rack.is_fenced(),
+            epoch: open.rack.epoch(),
+            up: config.ids().filter(|id| open.rack.is_up(*id)).fold(0, |up, id| up | 1 << id.0),
             block_size: config.block_size.len() as u64,
             memory: config.memory,
         });
@@ -273,5 +313,6 @@ pub extern "C" fn rackmem_thread_close(thread: RackmemThread) -> RackmemStatus {
         Slot::<WordsHere>::close_all_of(slot, |_| ());
         Slot::<ObjectsHere>::close_all_of(slot, |_| ());
         Slot::<Store>::close_all_of(slot, |_| ());
+        Slot::<ValueHere>::close_all_of(slot, |_| ());
     })
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use rackmem::{BytesReadGuard, BytesWriteGuard, GlobalAddr, LockedBytes, NodeHandle, NodeId};
+use rackmem::{BytesReadGuard, BytesWriteGuard, Error, GlobalAddr, LockedBytes, NodeHandle, NodeId};
 
 use crate::handles::{Align256, Slot, Turn, ask, close, end, kind, with, with_thread};
 use crate::pointer::To;
@@ -31,6 +31,10 @@ pub(crate) struct Lock {
     held: Option<Guard>,
     bytes: LockedBytes,
     len: usize,
+    /// What the first word of the region is when there is nothing to look at: of a lock with a name, the number under which it was made;
+    /// of another one, what was found there.
+    clean: u64,
+    is_named: bool,
 }
 
 enum Guard {
@@ -40,7 +44,7 @@ enum Guard {
 
 kind!(Lock, 4, Align256, 1 << 18);
 
-const NO_LOCK: RackmemRwlock = RackmemRwlock { id: 0 };
+pub(crate) const NO_LOCK: RackmemRwlock = RackmemRwlock { id: 0 };
 
 /// How long to wait.
 #[derive(Clone, Copy)]
@@ -56,12 +60,6 @@ fn parts(words: &[AtomicU64]) -> Option<(&AtomicU64, &AtomicU64, *mut u8)> {
     let [state, fence, data @ ..] = words else { return None };
     // Words that threads may write to where they are shared; through pointers, too.
     Some((state, fence, data.as_ptr().cast_mut().cast()))
-}
-
-/// Its data may be half written.
-#[inline(always)]
-fn is_poisoned(state: &AtomicU64) -> bool {
-    state.load(Relaxed) & POISONED != 0
 }
 
 impl Guard {
@@ -104,11 +102,17 @@ impl Lock {
         }
     }
 
-    /// The thread is inside: where the data are, and whether they are poisoned.
-    fn enter(&mut self, guard: Guard) -> (*mut u8, bool) {
-        let guard = self.held.insert(guard);
+    /// The thread is inside: where the data are, and whether they are poisoned. Unless they are others than those that were named.
+    fn enter(&mut self, guard: Guard) -> Result<(*mut u8, bool), Failure> {
         let (state, _, data) = parts(guard.words()).expect("a region has a header");
-        (data, is_poisoned(state))
+        let state = state.load(Relaxed);
+        if !self.is_named {
+            self.clean = state & !POISONED;
+        } else if state & !POISONED != self.clean {
+            return Err(Error::Lost { addr: self.bytes.addr() }.into());
+        }
+        self.held = Some(guard);
+        Ok((data, state & POISONED != 0))
     }
 
     fn wait(&self, handle: &mut NodeHandle, write: bool, wait: Wait) -> Result<Option<Guard>, Failure> {
@@ -135,12 +139,17 @@ impl Lock {
 
 /// True if the thread holds the lock, through this handle or another one.
 fn is_held(turn: &mut Turn, id: u64, open: &Lock) -> bool {
-    let address = open.bytes.addr().bits();
+    open.held.is_some() || holds(turn, open.bytes.addr(), id)
+}
+
+/// True if the thread holds the lock at this address, through another handle than this one.
+pub(crate) fn holds(turn: &mut Turn, addr: GlobalAddr, but: u64) -> bool {
+    let address = addr.bits();
     let same = turn.thread().locks.range((address, 0)..=(address, u64::MAX));
-    let others = same.filter(|(_, other)| *other != id).filter_map(|(_, other)| Slot::<Lock>::find(*other));
-    // SAFETY: the thread's turn is ours, so nobody else uses what it has opened; and these are others than `open`.
-    let is_held = |slot: &Slot<Lock>| unsafe { slot.value() }.held.is_some();
-    open.held.is_some() || others.into_iter().any(is_held)
+    let mut others =
+        same.filter(|(_, other)| *other != but).filter_map(|(_, other)| Slot::<Lock>::find(*other));
+    // SAFETY: the thread's turn is ours, so nobody else uses what it has opened; and the caller's own one is left out.
+    others.any(|slot| unsafe { slot.value() }.held.is_some())
 }
 
 /// Takes a lock, and says where its data are.
@@ -164,7 +173,7 @@ unsafe fn take(lock: RackmemRwlock, data: *mut *mut u8, write: bool, wait: Wait)
                 "the lock is held, and was waited for long enough",
             ));
         };
-        let (data, is_poisoned) = open.enter(guard);
+        let (data, is_poisoned) = open.enter(guard)?;
         to.set(data);
         if is_poisoned {
             return Err(Failure::new(
@@ -183,19 +192,23 @@ fn forget_none(former: Option<Guard>) {
 }
 
 /// So many bytes in whole words.
-fn whole(len: usize) -> Result<usize, Failure> {
+pub(crate) fn whole(len: usize) -> Result<usize, Failure> {
     len.checked_next_multiple_of(8)
         .ok_or_else(|| Failure::new(RackmemStatus::InvalidArgument, "no lock guards so many bytes"))
 }
 
-fn open(
+/// Opens a lock; the one that was made under this number, or whichever is there.
+pub(crate) fn open(
     turn: &mut Turn,
     to: To<RackmemRwlock>,
     bytes: LockedBytes,
     len: usize,
+    making: Option<u64>,
 ) -> Result<RackmemStatus, Failure> {
     let address = bytes.addr().bits();
-    let id = Slot::open(Lock { held: None, bytes, len }, Some(turn.slot()))?;
+    let clean = making.map_or(u64::MAX, |making| making << 1);
+    let lock = Lock { held: None, bytes, len, clean, is_named: making.is_some() };
+    let id = Slot::open(lock, Some(turn.slot()))?;
     turn.thread().locks.insert((address, id));
     to.set(RackmemRwlock { id });
     Ok(RackmemStatus::Ok)
@@ -218,7 +231,7 @@ pub unsafe extern "C" fn rackmem_rwlock_create(
         let (handle, whole) = (turn.handle(), whole(len)?);
         let addr = handle.make_locked(NodeId(home), whole)?;
         let bytes = handle.locked_bytes(addr, whole)?;
-        open(turn, to, bytes, len)
+        open(turn, to, bytes, len, None)
     })
 }
 
@@ -238,7 +251,7 @@ pub unsafe extern "C" fn rackmem_rwlock_open(
         // SAFETY: the caller promises it.
         let to = unsafe { To::cleared(lock, "lock", NO_LOCK) }?;
         let bytes = turn.handle().locked_bytes(GlobalAddr::from_bits(address), whole(len)?)?;
-        open(turn, to, bytes, len)
+        open(turn, to, bytes, len, None)
     })
 }
 
@@ -304,7 +317,7 @@ pub unsafe extern "C" fn rackmem_rwlock_read(lock: RackmemRwlock, data: *mut *co
         if open.held.is_none()
             && let Some(guard) = open.bytes.read_here(&thread.handle)
             && let Some((state, _, at)) = parts(guard.words())
-            && !is_poisoned(state)
+            && state.load(Relaxed) == open.clean
         {
             // SAFETY: a lock stays in its slot until it is closed, and its guard is dropped first. The caller promises the rest.
             unsafe {
@@ -340,7 +353,7 @@ pub unsafe extern "C" fn rackmem_rwlock_write(lock: RackmemRwlock, data: *mut *m
         if open.held.is_none()
             && let Some(guard) = open.bytes.write_here(&thread.handle)
             && let Some((state, fence, at)) = parts(guard.words())
-            && !is_poisoned(state)
+            && state.load(Relaxed) == open.clean
         {
             fence.store(fence.load(Relaxed).wrapping_add(1), Relaxed);
             // SAFETY: a lock stays in its slot until it is closed, and its guard is dropped first. The caller promises the rest.

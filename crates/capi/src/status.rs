@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use rackmem::{Error, ReadError};
+use rackmem::{Error, NameError, ReadError};
 
 /// What a call has come to. `rackmem_message` says more about whatever is not `RACKMEM_OK`, and what to do.
 #[repr(C)]
@@ -24,7 +24,7 @@ pub enum RackmemStatus {
     OutOfMemory = 4,
     /// Nothing of this kind is at the address: never allocated, freed, of another kind or another length.
     Unallocated = 5,
-    /// The data died with the node that had them.
+    /// The data died with the node that had them. What had a name is made anew by `RACKMEM_CREATE_ANEW`.
     Lost = 6,
     /// The node whose memory it is in is down.
     NodeDown = 7,
@@ -44,7 +44,7 @@ pub enum RackmemStatus {
     WrongThread = 14,
     /// The object has another version by now.
     Changed = 15,
-    /// The key has no value.
+    /// The key has no value, or nothing has this name.
     NotFound = 16,
     /// The value does not fit the buffer.
     TooLong = 17,
@@ -54,12 +54,16 @@ pub enum RackmemStatus {
     Indeterminate = 19,
     /// The daemon has gone that this process was attached to. Close everything and attach again.
     Detached = 20,
-    /// There are as many as there can be: handles, block locks, clients of chains, threads at a daemon.
+    /// There are as many as there can be: handles, block locks, clients of chains, threads at a daemon, names.
     TooMany = 21,
+    /// Something has this name, and something new was to be made.
+    Exists = 22,
+    /// What has this name is of another kind, length or type: `rackmem_message` shows both.
+    Differs = 23,
 }
 
 impl RackmemStatus {
-    const ALL: [(Self, &'static CStr); 22] = [
+    const ALL: [(Self, &'static CStr); 24] = [
         (Self::Ok, c"done"),
         (Self::Busy, c"not now: somebody else has it, or the time or the attempts are over"),
         (Self::Poisoned, c"the lock is held, and its data are poisoned: somebody ended while writing"),
@@ -76,12 +80,14 @@ impl RackmemStatus {
         (Self::BadHandle, c"the handle is null, closed, of another kind, or none at all"),
         (Self::WrongThread, c"another OS thread is using this rackmem_thread"),
         (Self::Changed, c"the object has another version by now"),
-        (Self::NotFound, c"the key has no value"),
+        (Self::NotFound, c"the key has no value, or nothing has this name"),
         (Self::TooLong, c"the value does not fit the buffer"),
         (Self::HalfWritten, c"the object's last writer died in it"),
         (Self::Indeterminate, c"the connection failed: the operation may have been executed or not"),
         (Self::Detached, c"the daemon has gone that this process was attached to"),
         (Self::TooMany, c"there are as many as there can be"),
+        (Self::Exists, c"something has this name already"),
+        (Self::Differs, c"what has this name is of another kind, length or type"),
     ];
 }
 
@@ -133,6 +139,35 @@ impl From<ReadError> for Failure {
                 format_args!("the object was written in each of {attempts} attempts to read it: allow more"),
             ),
         }
+    }
+}
+
+impl From<NameError> for Failure {
+    #[cold]
+    fn from(error: NameError) -> Self {
+        let status = match &error {
+            NameError::NotFound { name } => {
+                let text = format_args!(
+                    "nothing is named {name:?}: make it with RACKMEM_OPEN_OR_CREATE; rackmem_names lists what there is"
+                );
+                return Self::new(RackmemStatus::NotFound, text);
+            }
+            NameError::Lost { name, home } => {
+                let text = format_args!(
+                    "node {}, which kept the name {name:?}, has died, and what it named is lost: restore it with RACKMEM_CREATE_ANEW, \
+                     once that node is back",
+                    home.0
+                );
+                return Self::new(RackmemStatus::Lost, text);
+            }
+            NameError::Exists { .. } => RackmemStatus::Exists,
+            NameError::Differs { .. } => RackmemStatus::Differs,
+            NameError::Full { .. } => RackmemStatus::TooMany,
+            NameError::Failed(why) => return (*why).into(),
+            // Whatever else there is, or will be, is about the name.
+            _ => RackmemStatus::InvalidArgument,
+        };
+        Self::new(status, error)
     }
 }
 

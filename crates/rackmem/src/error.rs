@@ -105,7 +105,7 @@ pub enum Error {
         /// How many there are.
         count: usize,
     },
-    /// Another number of bytes is guarded by the lock, or is that of the objects, at this address.
+    /// Another number of bytes is guarded by the lock, or is that of the objects or of the value, at this address.
     WrongLength {
         /// The address.
         addr: GlobalAddr,
@@ -244,7 +244,7 @@ impl fmt::Display for Error {
             Self::WrongLength { addr, len } => {
                 write!(
                     f,
-                    "the lock or the objects at {addr} are not of {len} bytes: all threads of a rack name one length for them; a lock's address is a multiple of 8"
+                    "the lock, the objects or the value at {addr} is not of {len} bytes: all threads of a rack name one length for them; a lock's address is a multiple of 8"
                 )
             }
             Self::RegionTooLong { len, most } => {

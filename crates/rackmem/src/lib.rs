@@ -25,6 +25,7 @@ mod rack;
 pub mod rack_file;
 mod regions;
 mod switch_process;
+mod up;
 mod words;
 
 pub use attach::{AttachError, Attachments};
@@ -48,7 +49,7 @@ pub use live::networked::{NodeReport, NodeStatus, SwitchReport, Watch};
 pub use live::scheduling::{NoRealtime, Scheduling, ask_for_short_slice};
 pub use membership::Timing;
 pub use membership::coordinator::{Counters as MembershipCounters, Phase};
-pub use named::{NameError, Nameable, Named, NamedInfo, NamedSpec, Value};
+pub use named::{ByteValue, NameError, NameMode, Nameable, Named, NamedInfo, NamedSpec, Value};
 pub use node::{Counters as ProtocolCounters, Window};
 pub use objects::{ByteObjects, ObjectWriter, Objects, ReadError, Retry};
 pub use peers::{PeerEvent, PeerWatch};
@@ -56,6 +57,7 @@ pub use rack::{Counters, MOST_NODES, NodeCounters, Rack, SwitchCounters};
 pub use rack_file::{RackFile, RackFileError, StartError};
 pub use switch_process::SwitchProcess;
 pub use transport;
+pub use up::{Processes, UpError};
 pub use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NoAddress, NodeId};
 pub use words::{Pending, Word, WordOperation, Words};
 /// What the derives of [`FromBytes`] and the like (feature `derive`) need: `#[zerocopy(crate = "rackmem::zerocopy")]`.

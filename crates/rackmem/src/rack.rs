@@ -347,6 +347,22 @@ impl Rack {
         }
     }
 
+    /// True if this node is up, as far as this process knows; an attached one knows of the daemon's node only.
+    pub fn is_up(&self, node: NodeId) -> bool {
+        match &self.inner.places {
+            Places::Embedded(_) => node.index() < self.inner.config.nodes,
+            Places::Joined { node: own, .. } if own.id() == node => !own.lease().is_fenced(),
+            Places::Joined { node: own, .. } => node.index() < self.inner.config.nodes && own.is_alive(node),
+            Places::Attached(attached) => attached.node() == node && !attached.is_detached(),
+        }
+    }
+
+    /// How often the rack has changed, as far as this process knows: deaths, returns and restarts of the switch. Of an attached process,
+    /// when it was attached.
+    pub fn epoch(&self) -> u32 {
+        self.inner.epoch()
+    }
+
     /// True while the rest of the rack cannot have declared this process's node dead.
     pub fn holds_lease(&self) -> bool {
         match &self.inner.places {

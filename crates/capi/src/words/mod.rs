@@ -65,7 +65,7 @@ pub(crate) struct WordsHere {
 
 kind!(WordsHere, 5, Align256, 1 << 16);
 
-const NO_WORDS: RackmemWords = RackmemWords { id: 0 };
+pub(crate) const NO_WORDS: RackmemWords = RackmemWords { id: 0 };
 
 /// What the two widths have in common.
 pub(crate) trait Width: Word {
@@ -209,7 +209,7 @@ fn begin_anyhow<W: Width>(
     })
 }
 
-fn open(turn: &Turn, to: To<RackmemWords>, wide: Words<u64>) -> Result<RackmemStatus, Failure> {
+pub(crate) fn open(turn: &Turn, to: To<RackmemWords>, wide: Words<u64>) -> Result<RackmemStatus, Failure> {
     let narrow = wide.of_width();
     to.set(RackmemWords { id: Slot::open(WordsHere { wide, narrow }, Some(turn.slot()))? });
     Ok(RackmemStatus::Ok)

@@ -6,70 +6,8 @@ use std::process::{Child, Command, Stdio};
 
 use rackmem::rack_file::TransportKind;
 
+use crate::compiler::{C, CPP, compiled, crate_dir, folder, library, runs, source};
 use crate::places::Places;
-
-/// How programs are compiled.
-const C: [&str; 2] = ["cc", "-std=c11"];
-const CPP: [&str; 2] = ["c++", "-std=c++17"];
-
-pub(crate) fn crate_dir() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// Where cargo has put the library in this form.
-pub(crate) fn library(name: &str) -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let deps = test.parent().unwrap();
-    let places = [deps.join(name), deps.parent().unwrap().join(name)];
-    places.iter().find(|place| place.exists()).cloned().unwrap_or_else(|| panic!("no {name} in {places:?}"))
-}
-
-/// An empty folder of this test's.
-pub(crate) fn folder(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-/// The program of a source, compiled with these arguments behind it. None: there is no such compiler.
-pub(crate) fn compiled(
-    source: &Path,
-    name: &str,
-    [compiler, standard]: [&str; 2],
-    library: &[&str],
-) -> Option<PathBuf> {
-    if Command::new(compiler).arg("--version").output().is_err() {
-        println!("SKIPPED: there is no compiler `{compiler}` here");
-        return None;
-    }
-    let executable = folder(name).join("program");
-    let language = if compiler == "c++" { "c++" } else { "c" };
-    let compiled = Command::new(compiler)
-        .args([standard, "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-pedantic", "-pthread", "-I"])
-        .arg(crate_dir().join("include"))
-        .args(["-x", language])
-        .arg(source)
-        .args(["-x", "none"])
-        .args(library)
-        .args(["-lm", "-ldl", "-o"])
-        .arg(&executable)
-        .output()
-        .unwrap();
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    Some(executable)
-}
-
-pub(crate) fn source(name: &str) -> PathBuf {
-    crate_dir().join("tests/c").join(name)
-}
-
-/// Runs a program, which has to say at last that all is well.
-pub(crate) fn runs(program: &Path) {
-    let ran = Command::new(program).output().unwrap();
-    assert!(ran.status.success(), "{}: {}", ran.status, String::from_utf8_lossy(&ran.stderr));
-    assert!(ran.stdout.ends_with(b"ok\n"), "{}", String::from_utf8_lossy(&ran.stdout));
-}
 
 /// As C and as C++, with the static library.
 fn runs_as_both(name: &str) {
@@ -90,6 +28,11 @@ fn a_c_program_with_the_static_library_uses_locks_from_all_threads_and_nodes() {
 #[test]
 fn every_function_does_what_it_says_and_refuses_what_makes_no_sense() {
     runs_as_both("functions.c");
+}
+
+#[test]
+fn names_are_opened_made_listed_and_removed_and_what_is_no_name_is_refused() {
+    runs_as_both("names.c");
 }
 
 /// Links with a shared library that the loader finds by the name that programs ask for.

@@ -1,8 +1,8 @@
-//! Every function of the header is called once as it is meant, and once as it is not (`functions.c`).
+//! Every function of the header is called once as it is meant, and once as it is not (`functions.c`, `names.c`).
 
 use std::collections::BTreeSet;
 
-use crate::c_programs::{crate_dir, source};
+use crate::compiler::{crate_dir, source};
 
 /// What can be called without anything that may be wrong.
 const NOTHING_WRONG: [&str; 3] = ["rackmem_message", "rackmem_version", "rackmem_status_text"];
@@ -49,17 +49,19 @@ fn called(program: &str, words: &[&str]) -> BTreeSet<String> {
 #[test]
 fn every_function_of_the_header_is_called_as_it_is_meant_and_as_it_is_not() {
     let read = |path| std::fs::read_to_string(path).unwrap();
-    let (header, table) = (read(crate_dir().join("include/rackmem.h")), read(source("functions.c")));
+    let header = read(crate_dir().join("include/rackmem.h"));
+    let table = ["functions.c", "names.c"].map(|name| read(source(name))).concat();
     let functions = of_header(&header);
     assert!(functions.len() > 80, "{functions:?}");
     let mut good = called(&table, &["GOOD", "FETCHING"]);
-    good.extend(called(&read(source("processes.c")), &["DO"]));
+    // Those that take processes; of `up.c`, the tests of the command see to it that it runs.
+    good.extend(["processes.c", "up.c"].iter().flat_map(|name| called(&read(source(name)), &["DO"])));
     good.extend(called(&table, &["CHECK"]));
     let bad = called(&table, &["WRONG", "BAD", "BAD_BUT_NULL", "BAD_IS_ZERO", "FETCHING"]);
     for function in functions {
-        assert!(good.contains(function), "functions.c does not call {function} as it is meant");
+        assert!(good.contains(function), "no table calls {function} as it is meant");
         let is_refused = bad.contains(function) || NOTHING_WRONG.contains(&function);
-        assert!(is_refused, "functions.c does not call {function} as it is not meant");
+        assert!(is_refused, "no table calls {function} as it is not meant");
     }
 }
 

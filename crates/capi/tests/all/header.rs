@@ -16,9 +16,9 @@ const ABOUT: &str = "/* rackmem for C. docs/c.md of the repository is the page t
  *     rackmem_thread thread;
  *     rackmem_rwlock lock;
  *     void *data;
- *     rackmem_join(\"rack.toml\", 1, &rack);             // or rackmem_open_embedded(4, 64 << 20, &rack)
+ *     rackmem_join(\"rack.toml\", 1, &rack);             // or rackmem_up(4, NULL, &rack), which starts one
  *     rackmem_thread_open(rack, 1, &thread);           // one for each OS thread
- *     rackmem_rwlock_create(thread, 1, 128, &lock);    // 128 bytes of zeroes on node 1
+ *     rackmem_rwlock_named(thread, \"counts\", RACKMEM_OPEN_OR_CREATE, NULL, 128, NULL, &lock);    // 128 bytes, at first zeroes
  *     rackmem_rwlock_write(lock, &data);
  *     ...                                              // nobody else has the bytes at data
  *     rackmem_rwlock_unlock(lock);
@@ -32,7 +32,8 @@ const ABOUT: &str = "/* rackmem for C. docs/c.md of the repository is the page t
  * Threads. All OS threads may use a rackmem_rack. A rackmem_thread, and all that was opened through it, is used by one OS thread at a
  * time: each opens its own. A second one that comes while a call takes more than a hit is refused (RACKMEM_WRONG_THREAD).
  *
- * A lock over sizeof(T) bytes is the same lock as a Locked<T> of a Rust program in the same rack.
+ * Names. What has a name is found by every program of the rack, in whatever language. A lock over sizeof(T) bytes is the same lock as a
+ * Locked<T> of a Rust program.
  */";
 
 /// Behind the includes: for the preprocessor, which cannot ask the library.
@@ -50,8 +51,17 @@ fn version() -> String {
 }
 
 /// The files with functions, in the order of the header. (A file's modules are read with it.)
-const FILES: [&str; 7] =
-    ["status.rs", "rack.rs", "blocks.rs", "rwlock.rs", "words/mod.rs", "objects.rs", "chains.rs"];
+const FILES: [&str; 9] = [
+    "status.rs",
+    "rack.rs",
+    "blocks.rs",
+    "rwlock.rs",
+    "words/mod.rs",
+    "objects.rs",
+    "chains.rs",
+    "value.rs",
+    "names.rs",
+];
 
 fn header() -> String {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -69,6 +79,11 @@ fn header() -> String {
         ("RackmemObjects", "rackmem_objects"),
         ("RackmemChains", "rackmem_chains"),
         ("RackmemChainsConfig", "rackmem_chains_config"),
+        ("RackmemValue", "rackmem_value"),
+        ("RackmemNameMode", "rackmem_name_mode"),
+        ("RackmemType", "rackmem_type"),
+        ("RackmemKind", "rackmem_kind"),
+        ("RackmemNamed", "rackmem_named"),
     ];
     let config = Config {
         language: Language::C,
@@ -82,7 +97,7 @@ fn header() -> String {
         usize_is_size_t: true,
         documentation_style: cbindgen::DocumentationStyle::C99,
         export: ExportConfig {
-            include: vec!["RackmemOperation".to_owned()],
+            include: ["RackmemOperation", "RackmemNameMode"].map(str::to_owned).into(),
             rename: names.map(|(from, to)| (from.to_owned(), to.to_owned())).into(),
             ..ExportConfig::default()
         },
@@ -100,7 +115,7 @@ fn header() -> String {
     builder.generate().expect("the functions can be written as C").write(&mut text);
     let text = String::from_utf8(text).expect("C is text");
     // Values of our enumerations need not repeat how these are called.
-    let text = text.replace("RACKMEM_OPERATION_", "RACKMEM_");
+    let text = text.replace("RACKMEM_OPERATION_", "RACKMEM_").replace("RACKMEM_NAME_MODE_", "RACKMEM_");
     text.replace("RACKMEM_STATUS_", "RACKMEM_").replace("// # Safety\n", "// What has to be kept to:\n")
 }
 

@@ -1,6 +1,7 @@
 //! All tests of this crate, in one program.
 
 mod c_programs;
+mod compiler;
 mod covered;
 mod header;
 mod packaging;

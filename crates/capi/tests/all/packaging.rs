@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::c_programs::{compiled, crate_dir, folder, library, runs};
+use crate::compiler::{compiled, crate_dir, folder, library, runs};
 
 /// The blocks of C on the page.
 fn blocks() -> Vec<String> {

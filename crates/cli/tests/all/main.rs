@@ -10,6 +10,9 @@
 //! | `product` | what the command is built from |
 //! | `shell` | the command in a shell's hands |
 
+#[allow(dead_code, reason = "tests of the library for C use all of it")]
+#[path = "../../../capi/tests/all/compiler.rs"]
+mod compiler;
 mod daemons;
 mod hosts;
 mod processes;

@@ -58,7 +58,8 @@ impl NodeHandle {
     }
 
     /// The lock over a [`Locked`](crate::Locked) of so many bytes at `addr`, for bindings, which have no types. Its bytes are behind two
-    /// words: whether they are poisoned is the lowest bit of the first, the second is the fencing number, which every write grant raises.
+    /// words: whether they are poisoned is the lowest bit of the first, its others are the number under which a lock with a name was made
+    /// ([`NamedInfo::making`](crate::NamedInfo::making)); the second is the fencing number, which every write grant raises.
     ///
     /// # Errors
     /// As for [`NodeHandle::rwlock`].

@@ -67,7 +67,7 @@ impl<T: FromBytes + IntoBytes + Immutable> Nameable for Value<T> {
     }
 
     fn found(_: &mut NodeHandle, info: &NamedInfo) -> Result<Self, Error> {
-        Ok(Self::made(info.addr, info.making))
+        Ok(Self::found_at(info))
     }
 }
 

@@ -11,7 +11,7 @@
 //! | `making.rs` | how things with names are made and taken away |
 //! | `request.rs` | what nodes ask of each other, as words |
 //! | `kinds.rs` | what can have a name |
-//! | `value.rs` | [`Value`]: a coherent value |
+//! | `value.rs` | [`Value`] and [`ByteValue`]: a coherent value |
 //! | `locks.rs` | what nodes count of locks with names |
 //! | `error.rs` | what can go wrong |
 
@@ -36,7 +36,7 @@ pub use error::NameError;
 pub use kinds::Nameable;
 pub(crate) use service::NameService;
 pub use spec::{NamedInfo, NamedSpec};
-pub use value::Value;
+pub use value::{ByteValue, Value};
 
 use crate::addresses::of_a_node;
 use crate::error::Error;
@@ -53,6 +53,19 @@ pub const MOST_NAMES: usize = 1 << 16;
 /// Between two attempts at what somebody else has in hand.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+
+/// What is to be done with a name ([`NodeHandle::name_as`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NameMode {
+    /// [`Named::open`].
+    Open,
+    /// [`Named::create`].
+    Create,
+    /// [`Named::open_or`].
+    OpenOr,
+    /// [`Named::anew`].
+    Anew,
+}
 
 /// A name, and the type of what it names or is to name ([`NodeHandle::named`]).
 ///
@@ -148,6 +161,38 @@ impl NodeHandle {
             Answer::Nothing => Err(NameError::NotFound { name: name.to_owned() }),
             _ => Err(broken(self.home_of_name(name)).into()),
         }
+    }
+
+    /// Opens or makes what has a name, of no type: for bindings, where programs say what they mean. `contents` is what something
+    /// new begins with, as [`Nameable::contents`] says; zeroes follow.
+    ///
+    /// # Errors
+    /// [`NameError::NotFound`] of [`NameMode::Open`], [`NameError::Exists`] of [`NameMode::Create`]; [`NameError::Lost`],
+    /// [`NameError::Differs`], [`NameError::Full`], [`NameError::Unusable`], [`NameError::Failed`].
+    pub fn name_as(
+        &mut self,
+        name: &str,
+        mode: NameMode,
+        spec: NamedSpec,
+        contents: Vec<u8>,
+    ) -> Result<NamedInfo, NameError> {
+        if !spec.tag.is_empty() {
+            usable(&spec.tag, NamedSpec::LONGEST_TAG)?;
+        }
+        let (what, call) = match mode {
+            NameMode::Open => (What::Open, 0),
+            NameMode::Create => (What::Create, random_session()),
+            NameMode::OpenOr => (What::OpenOr, random_session()),
+            NameMode::Anew => (What::Anew, random_session()),
+        };
+        let request = Request { what, call, name: name.to_owned(), spec, contents: trimmed(contents) };
+        let answer = self.ask_about(name, &request)?;
+        let is_new = matches!(answer, Answer::Made(_));
+        let info = self.answered(answer, request)?;
+        if mode == NameMode::Create && !is_new {
+            return Err(NameError::Exists { there: Box::new(info) });
+        }
+        Ok(info)
     }
 
     /// The node that keeps a name, and what it names.
@@ -250,13 +295,7 @@ impl<'a, T: Nameable> Named<'a, T> {
     /// # Errors
     /// [`NameError::NotFound`], [`NameError::Lost`], [`NameError::Differs`], [`NameError::Unusable`], [`NameError::Failed`].
     pub fn open(self) -> Result<T, NameError> {
-        let spec = self.spec(None)?;
-        let Self { handle, name, .. } = self;
-        let request =
-            Request { what: What::Open, call: 0, name: name.to_owned(), spec, contents: Vec::new() };
-        let answer = handle.ask_about(name, &request)?;
-        let info = handle.answered(answer, request)?;
-        Ok(T::found(handle, &info)?)
+        self.name(NameMode::Open, None)
     }
 
     /// Makes something new.
@@ -265,8 +304,7 @@ impl<'a, T: Nameable> Named<'a, T> {
     /// [`NameError::Exists`], [`NameError::Differs`], [`NameError::Lost`], [`NameError::Full`], [`NameError::Unusable`],
     /// [`NameError::Failed`].
     pub fn create(self, what: T::Init) -> Result<T, NameError> {
-        let (found, is_new, info) = self.make(What::Create, &what)?;
-        if is_new { Ok(found) } else { Err(NameError::Exists { there: Box::new(info) }) }
+        self.name(NameMode::Create, Some(&what))
     }
 
     /// Opens what is there, or makes it: in one step, so that of all who do so at once one makes it and all others open that. The
@@ -280,7 +318,7 @@ impl<'a, T: Nameable> Named<'a, T> {
             Err(NameError::NotFound { .. }) => {}
             opened => return opened,
         }
-        (Named { handle, name, tag, of: PhantomData }).make(What::OpenOr, &make()).map(|(found, ..)| found)
+        Named { handle, name, tag, of: PhantomData }.name(NameMode::OpenOr, Some(&make()))
     }
 
     /// Makes what was lost anew; opens what is there. In one step, as [`Named::open_or`].
@@ -289,36 +327,17 @@ impl<'a, T: Nameable> Named<'a, T> {
     /// [`NameError::Lost`] while the node is down that keeps the name; [`NameError::Differs`], [`NameError::Full`],
     /// [`NameError::Unusable`], [`NameError::Failed`].
     pub fn anew(self, make: impl FnOnce() -> T::Init) -> Result<T, NameError> {
-        self.make(What::Anew, &make()).map(|(found, ..)| found)
+        self.name(NameMode::Anew, Some(&make()))
     }
 
-    /// What is there, and whether this call has made it.
-    fn make(self, what: What, init: &T::Init) -> Result<(T, bool, NamedInfo), NameError> {
-        let spec = self.spec(Some(init))?;
-        let Self { handle, name, .. } = self;
-        let contents = T::contents(init);
-        let request = Request {
-            what,
-            call: random_session(),
-            name: name.to_owned(),
-            spec,
-            contents: trimmed(contents),
-        };
-        let answer = handle.ask_about(name, &request)?;
-        let is_new = matches!(answer, Answer::Made(_));
-        let info = handle.answered(answer, request)?;
-        Ok((T::found(handle, &info)?, is_new, info))
-    }
-
-    fn spec(&self, init: Option<&T::Init>) -> Result<NamedSpec, NameError> {
+    fn name(self, mode: NameMode, init: Option<&T::Init>) -> Result<T, NameError> {
+        let Self { handle, name, tag, .. } = self;
         let mut spec = T::spec(init);
-        if let Some((tag, version)) = self.tag {
-            if !tag.is_empty() {
-                usable(tag, NamedSpec::LONGEST_TAG)?;
-            }
+        if let Some((tag, version)) = tag {
             (spec.tag, spec.version) = (tag.to_owned(), version);
         }
-        Ok(spec)
+        let info = handle.name_as(name, mode, spec, init.map_or_else(Vec::new, T::contents))?;
+        Ok(T::found(handle, &info)?)
     }
 }
 

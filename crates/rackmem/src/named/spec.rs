@@ -4,12 +4,15 @@ use std::fmt;
 
 use wire::{Discipline, GlobalAddr, NodeId};
 
+use super::making::VALUE_HEADER;
+use crate::locked::header;
+
 /// What is named: its discipline, how long it is, and of which type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedSpec {
     /// How it is used.
     pub discipline: Discipline,
-    /// Bytes of each element.
+    /// Bytes of each element, with what is in front of it ([`NamedSpec::value_len`]).
     pub len: u64,
     /// How many elements.
     pub count: u64,
@@ -41,6 +44,21 @@ impl NamedSpec {
     /// The longest tag, in bytes.
     pub const LONGEST_TAG: usize = 64;
 
+    /// Of no type: so many elements (1, where there is no more than one) of so many bytes. Those of locks are whole words.
+    pub fn untyped(discipline: Discipline, value_len: u64, count: u64) -> Self {
+        let len = match discipline {
+            Discipline::Locked => value_len.checked_next_multiple_of(8).unwrap_or(u64::MAX),
+            _ => value_len,
+        };
+        let len = len.saturating_add(header_of(discipline));
+        Self { discipline, len, count, tag: String::new(), version: 0 }
+    }
+
+    /// Bytes of each element that are the application's.
+    pub fn value_len(&self) -> u64 {
+        self.len.saturating_sub(header_of(self.discipline))
+    }
+
     /// True if what is there is what somebody means who says this. Whoever opens something need not know how many elements it has, or
     /// what only bytes are in, how long they are: he says 0.
     pub(super) fn suits(&self, asked: &Self) -> bool {
@@ -54,7 +72,8 @@ impl NamedSpec {
 
 impl fmt::Display for NamedSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { discipline, len, count, tag, version } = self;
+        let Self { discipline, count, tag, version, .. } = self;
+        let len = self.value_len();
         match count {
             0 => write!(f, "{discipline:?}, {len} B each")?,
             1 => write!(f, "{discipline:?}, {len} B")?,
@@ -64,6 +83,15 @@ impl fmt::Display for NamedSpec {
             write!(f, ", type {tag}")?;
         }
         if *version > 0 { write!(f, ", version {version}") } else { Ok(()) }
+    }
+}
+
+/// Bytes in front of each element.
+const fn header_of(discipline: Discipline) -> u64 {
+    match discipline {
+        Discipline::Locked => header::BYTES as u64,
+        Discipline::Coherent => VALUE_HEADER as u64,
+        _ => 0,
     }
 }
 

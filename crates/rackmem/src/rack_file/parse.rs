@@ -188,12 +188,19 @@ fn scheduling(rack: &Table<'_>, mistakes: &mut Mistakes<'_>) -> Option<Schedulin
     read
 }
 
+impl RackFile {
+    /// True if a rack can be called that.
+    pub fn is_name(text: &str) -> bool {
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+        (1..=LONGEST_NAME).contains(&text.len()) && text.chars().all(plain)
+    }
+}
+
 fn name(rack: &Table<'_>, mistakes: &mut Mistakes<'_>) -> Option<String> {
     const EXAMPLE: &str = "\"lab\"";
     rack.require("name", EXAMPLE, mistakes);
     let name = rack.text("name", EXAMPLE, mistakes)?;
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
-    if !(1..=LONGEST_NAME).contains(&name.value.len()) || !name.value.chars().all(plain) {
+    if !RackFile::is_name(name.value) {
         mistakes.add(
             name.at,
             format_args!(

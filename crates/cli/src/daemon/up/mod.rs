@@ -17,10 +17,10 @@ use tracing::{info, warn};
 use self::child::{Child, Options, Part};
 use self::used_file::UsedRackFile;
 use super::log::LogArgs;
-use super::read;
 use super::status::ask;
 use super::status::document::Status;
 use super::write::Transport;
+use super::{owner, read};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -38,6 +38,10 @@ pub(crate) struct Args {
     /// Nodes of the rack
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64), conflicts_with = "config")]
     nodes: u16,
+
+    /// The rack's name: racks of several names can run at a time
+    #[arg(long, value_name = "NAME", default_value = "up", value_parser = rack_name, conflicts_with = "config")]
+    name: String,
 
     /// How many of the nodes, the last ones, get no process: applications join as them
     /// [default: 1, and 0 with --config]
@@ -62,6 +66,15 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     log: LogArgs,
+
+    /// End when standard input closes
+    #[arg(long, hide = true)]
+    owned: bool,
+}
+
+fn rack_name(text: &str) -> Result<String, String> {
+    let is_name = RackFile::is_name(text);
+    is_name.then(|| text.to_owned()).ok_or_else(|| "use 1 to 32 letters, digits and -".to_owned())
 }
 
 /// Between two looks at the children.
@@ -75,12 +88,16 @@ const MOST_ENDING: Duration = Duration::from_secs(5);
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     args.log.begin("up")?;
     let stop = Interrupt::listen()?;
+    if args.owned {
+        owner::watch(&stop)?;
+    }
     let place = match &args.config {
         Some(path) => UsedRackFile::given(path),
         None => {
             // Nodes of applications come and go: names would go with them.
             let seats = args.seats.unwrap_or(u16::from(args.nodes > 1));
-            UsedRackFile::made(args.nodes, with_process(args.nodes, seats)?, args.transport.kind())?
+            let keepers = with_process(args.nodes, seats)?;
+            UsedRackFile::made(&args.name, args.nodes, keepers, args.transport.kind())?
         }
     };
     let file = read(&place.file)?;
@@ -100,7 +117,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         .try_for_each(|child| child.map(|child| children.push(child)))
         .and_then(|()| watch(args.restart, &file, &with, with_process, &mut children, &stop));
     end(&mut children);
-    place.clear(&file, &children);
+    // A rack file of the user's own may be that of several machines.
+    place.clear(&file, &children, if args.config.is_none() { with_process..nodes } else { 0..0 });
     ended
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use rackmem::attach::socket_of;
@@ -12,9 +13,6 @@ use rackmem::{NodeId, RackFile};
 use super::super::{owner, runtime};
 use super::child::{Child, Part};
 use crate::fault::Fault;
-
-/// The name of a rack that was not given one.
-const NAME: &str = "up";
 
 /// A rack file, and whether it goes when the rack does.
 pub(super) struct UsedRackFile {
@@ -30,8 +28,13 @@ impl UsedRackFile {
     }
 
     /// A file of our own.
-    pub(super) fn made(nodes: u16, with_process: u16, transport: TransportKind) -> Result<Self, Fault> {
-        let directory = runtime_directory(NAME);
+    pub(super) fn made(
+        name: &str,
+        nodes: u16,
+        with_process: u16,
+        transport: TransportKind,
+    ) -> Result<Self, Fault> {
+        let directory = runtime_directory(name);
         runtime::prepare(&directory)?;
         let lock = owner::lock_file(&directory);
         let failed = |path: &Path, error: io::Error| {
@@ -42,7 +45,7 @@ impl UsedRackFile {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(Fault::failed(format_args!(
-                    "`rackmem up` runs already ({} is locked): end it, or run another rack with --config",
+                    "`rackmem up` runs already ({} is locked): end it, or run another rack with --name or --config",
                     lock.display()
                 )));
             }
@@ -52,39 +55,34 @@ impl UsedRackFile {
         let addresses = unused_addresses(usize::from(nodes) + 1)
             .map_err(|error| Fault::failed(format_args!("cannot find free ports: {error}")))?;
         // Whoever reads the file finds the sockets beside it, whatever their own runtime directory is.
-        let text = example(NAME, transport, &addresses, Some("."), Some(with_process.max(1)));
+        let text = example(name, transport, &addresses, Some("."), Some(with_process.max(1)));
         fs::write(&file, text).map_err(|error| failed(&file, error))?;
         Ok(Self { file, made: Some(made) })
     }
 
-    /// Takes away what is left when all children have ended.
-    pub(super) fn clear(&self, file: &RackFile, children: &[Child]) {
+    /// Takes away what is left when all children have ended. What applications
+    /// have left that were killed, too; who still runs needs it no more, for the rack is over.
+    pub(super) fn clear(&self, file: &RackFile, children: &[Child], applications: Range<u16>) {
         let directory = &file.runtime;
-        let clear_node = |id: NodeId| {
-            remove_sockets(directory, &format!("node-{}", id.0));
-            runtime::remove(&socket_of(file, id));
-        };
-        for child in children.iter().filter(|child| child.killed) {
-            match child.part() {
-                Part::Switch => {
-                    remove_sockets(directory, "switch");
-                    runtime::remove(&runtime::status_socket(file));
-                }
-                Part::Node(id) => clear_node(NodeId(id)),
+        let killed = children.iter().filter(|child| child.killed).map(Child::part);
+        for part in killed.chain(applications.map(Part::Node)) {
+            let name = match part {
+                Part::Switch => "switch".to_owned(),
+                Part::Node(id) => format!("node-{id}"),
+            };
+            runtime::remove(&directory.join(format!("{name}.sock")));
+            runtime::remove(&directory.join(format!("{name}.lock")));
+            if let Part::Node(id) = part {
+                runtime::remove(&socket_of(file, NodeId(id)));
+            }
+            if part == Part::Switch {
+                runtime::remove(&runtime::status_socket(file));
             }
         }
         if self.made.is_some() {
-            // Applications that were killed have left theirs; of those that still run nobody needs them, for the rack is over.
-            file.nodes().skip(children.len().saturating_sub(1)).for_each(clear_node);
             runtime::remove(&self.file);
             runtime::remove(&owner::lock_file(directory));
         }
         runtime::remove_if_empty(directory);
     }
-}
-
-/// Where the other processes of a machine find one.
-fn remove_sockets(directory: &Path, name: &str) {
-    runtime::remove(&directory.join(format!("{name}.sock")));
-    runtime::remove(&directory.join(format!("{name}.lock")));
 }

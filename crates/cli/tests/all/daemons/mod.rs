@@ -1,6 +1,7 @@
 //! Racks of processes as a shell sees them: what starts, what is said, and that nothing is left behind.
 
 mod attached;
+mod c;
 mod found;
 mod listed;
 mod log;
@@ -38,6 +39,24 @@ fn a_rack_over_udp_comes_up_and_ctrl_c_leaves_nothing() {
     assert_eq!((&status["phase"], &status["transport"]), (&"running".into(), &"udp".into()));
     assert!(status["nodes"].as_array().unwrap().iter().all(|node| node["up"] == true));
     assert_eq!(up.interrupt().status.code(), Some(0));
+    home.assert_nothing_left();
+}
+
+#[test]
+fn racks_of_several_names_run_at_a_time() {
+    let home = Home::new("several");
+    let racks = ["one", "other"].map(|name| home.up(&["--nodes", "2", "--name", name]));
+    for name in ["one", "other"] {
+        let status = home.output(&["status", "--rack", name]);
+        assert!(status.contains(name), "{status}");
+    }
+    for name in ["", "../up", "a-name-of-more-than-32-characters-"] {
+        let said = home.mistake(&["up", "--name", name], 2);
+        assert!(said.contains("use 1 to 32 letters, digits and -"), "{said}");
+    }
+    for rack in racks {
+        assert_eq!(rack.interrupt().status.code(), Some(0));
+    }
     home.assert_nothing_left();
 }
 

@@ -67,11 +67,15 @@ impl Home {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(crate::COMMAND);
-        // It runs there, so that an orphan is known by its folder.
-        command.args(args).current_dir(&self.0).env("XDG_RUNTIME_DIR", &self.0).stdin(Stdio::null());
-        command.env_remove("RACKMEM_LOG");
+        let mut command = self.within(Command::new(crate::COMMAND));
+        command.args(args).stdin(Stdio::null());
         command
+    }
+
+    /// A program that runs here, so that an orphan is known by its folder.
+    pub(crate) fn within(&self, mut program: Command) -> Command {
+        program.current_dir(&self.0).env("XDG_RUNTIME_DIR", &self.0).env_remove("RACKMEM_LOG");
+        program
     }
 
     /// Standard output of a command that must succeed.

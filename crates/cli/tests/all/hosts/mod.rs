@@ -10,10 +10,12 @@
 //! | `losses` | links that fail for moments, and a lossy network at the switch |
 //! | `keys` | hosts that do not have the rack's key |
 //! | `names` | nodes that are known by name |
+//! | `languages` | programs of different languages share what has names |
 
 mod cuts;
 mod history;
 mod keys;
+mod languages;
 mod losses;
 mod names;
 mod network;

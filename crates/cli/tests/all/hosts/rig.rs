@@ -189,6 +189,12 @@ impl Rig {
         command
     }
 
+    /// Starts another program on a host, where the rack's file is.
+    pub(crate) fn spawn(&self, host: usize, mut program: Command) -> Child {
+        program.current_dir(self.home(host));
+        self.network.on(host, || program.spawn().unwrap())
+    }
+
     /// Starts a daemon on a host.
     pub(crate) fn start(&mut self, host: usize, args: &[&str]) {
         let log = self.home(host).join(format!("log{}", self.daemons.len()));

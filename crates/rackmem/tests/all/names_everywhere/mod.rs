@@ -149,7 +149,7 @@ pub(crate) fn what_is_asked_for_otherwise_is_refused_with_both(nodes: Nodes<'_>)
         differs(there.named::<Words<u64>>("it").tag("count", 3).create(1)),
         differs(there.named::<Value<u64>>("it").tag("count", 3).anew(|| 1)),
     ] {
-        assert!(text.contains("there is Locked, 24 B, type count, version 3"), "{text}");
+        assert!(text.contains("there is Locked, 8 B, type count, version 3"), "{text}");
         assert!(text.contains("asked for was"), "{text}");
     }
     let unusable = |handle: &mut NodeHandle, name: &str| {
