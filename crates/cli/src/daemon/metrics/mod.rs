@@ -16,7 +16,7 @@ use rackmem::{Attachments, NodeId, Rack};
 
 use super::node::Joined;
 use super::status::Answers;
-use super::status::document::{Chains, Nic, Node, NodeCounts, Transport, machine_drops};
+use super::status::document::{Chains, Nic, Node, NodeCounts, Status, Transport, machine_drops};
 use crate::fault::Fault;
 use http::Answer;
 
@@ -25,7 +25,8 @@ pub(super) fn serve_rack(address: SocketAddr, answers: Answers) -> Result<(), Fa
     serve(address, move |path| match (path, answers.status()) {
         ("/metrics" | "/status", None) => Answer::NotYet,
         ("/metrics", Some(status)) => Answer::metrics(text::rack(&status)),
-        ("/status", Some(status)) => Answer::json(&status),
+        // Where its file is concerns nobody elsewhere.
+        ("/status", Some(status)) => Answer::json(&Status { file: None, ..status }),
         _ => Answer::NotFound,
     })
 }

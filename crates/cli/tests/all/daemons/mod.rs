@@ -214,7 +214,8 @@ fn metrics_are_answered_over_http_where_they_were_asked_for() {
         assert!(metrics.contains(line), "{line} in\n{metrics}");
     }
     assert!(metrics.ends_with("# EOF\n"), "{metrics}");
-    assert!(page("/status").contains("\"phase\":\"running\""));
+    let status = page("/status");
+    assert!(status.contains("\"phase\":\"running\"") && status.contains("\"file\":null"), "{status}");
     assert!(page("/etc/passwd").starts_with("HTTP/1.1 404 "));
     up.interrupt();
     home.assert_nothing_left();
