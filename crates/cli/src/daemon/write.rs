@@ -77,7 +77,9 @@ pub(crate) fn rack_file(args: &RackFileArgs) -> Result<(), Fault> {
     };
     let nodes = addresses.len() - 1;
     if let Some(asked) = args.name_nodes.filter(|asked| usize::from(*asked) > nodes) {
-        return Err(Fault::usage(format_args!("--name-nodes {asked}: the rack has {nodes} nodes")));
+        return Err(Fault::usage(format_args!(
+            "--name-nodes {asked}: the rack has {nodes} nodes: take 1 to {nodes}"
+        )));
     }
     let written = |transport| example(&args.name, transport, &addresses, None, args.name_nodes);
     // What can be wrong with a name is wrong with any transport, and this one needs no key file.

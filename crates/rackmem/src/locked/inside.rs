@@ -129,10 +129,17 @@ impl Region {
         }
         let entered = match copies.enter(&mut handle.lock_hints, lock, mode) {
             Some(entered) => entered,
-            None => match self.take_watched(handle, copies, (mode, wait), since)? {
-                Some(entered) => entered,
-                None => return Ok(None),
-            },
+            None => {
+                let taken = if copies.watches().are_some() {
+                    self.take_watched(handle, copies, (mode, wait), since)
+                } else {
+                    self.take(handle, copies, mode, wait)
+                };
+                match taken? {
+                    Some(entered) => entered,
+                    None => return Ok(None),
+                }
+            }
         };
         let inside = Inside { region: self, entered, node, mode };
         // As every access: what was found counts, if this node was not declared dead before. If it was, the thread leaves.
@@ -195,7 +202,8 @@ impl Region {
         Ok(Some(seen))
     }
 
-    /// Takes the lock. What that takes is counted, if somebody wants to know.
+    /// The same, where what that takes may be counted.
+    #[cold]
     fn take_watched<'a>(
         &self,
         handle: &mut NodeHandle,

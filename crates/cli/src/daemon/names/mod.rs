@@ -6,7 +6,6 @@
 
 pub(super) mod asking;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
@@ -15,7 +14,7 @@ use rackmem::NamedInfo;
 use rackmem::named::LONGEST_NAME;
 use serde::Serialize;
 
-use super::status::find::{self, Meant};
+use super::status::find::Which;
 use crate::fault::Fault;
 use crate::output;
 use crate::size::Bytes;
@@ -34,14 +33,8 @@ pub(crate) struct Args {
     #[arg(value_name = "PREFIX", default_value = "")]
     prefix: String,
 
-    /// The rack file. Without it: the rack of ./rack.toml if there is that file and it runs, or else the one that runs on
-    /// this machine
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-
-    /// The rack with this name that runs on this machine
-    #[arg(long, value_name = "NAME", conflicts_with = "config")]
-    rack: Option<String>,
+    #[command(flatten)]
+    which: Which,
 
     /// Print one JSON document instead of a table. Sizes are in bytes
     #[arg(long)]
@@ -111,13 +104,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             prefix.len()
         )));
     }
-    let meant = match &args.config {
-        Some(path) => Meant::of(path)?,
-        None => find::meant(args.rack.as_deref())?,
-    };
-    if args.config.is_none() {
-        say!("{meant}");
-    }
+    let meant = args.which.meant()?;
     let status = meant.ask().ok();
     let file = meant.file(status.as_ref()).map_err(Fault::failed)?;
     let failed = |why| Fault::failed(format_args!("the names of rack `{}` are not known: {why}", file.name));

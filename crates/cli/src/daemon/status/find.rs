@@ -16,6 +16,31 @@ use crate::fault::Fault;
 /// The file of a rack whose file is not named.
 const FILE: &str = "rack.toml";
 
+/// The flags that say which.
+#[derive(Debug, clap::Args)]
+pub(in super::super) struct Which {
+    /// The rack file. Without it: the rack of ./rack.toml if there is that file and it runs, or else the one that runs on
+    /// this machine
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// The rack with this name that runs on this machine
+    #[arg(long, value_name = "NAME", conflicts_with = "config")]
+    rack: Option<String>,
+}
+
+impl Which {
+    /// The rack that is meant. If it was not named by its file, the user is told which it is.
+    pub(in super::super) fn meant(&self) -> Result<Meant, Fault> {
+        if let Some(path) = &self.config {
+            return Meant::of(path);
+        }
+        let meant = meant(self.rack.as_deref())?;
+        say!("{meant}");
+        Ok(meant)
+    }
+}
+
 /// A rack.
 pub(in super::super) enum Meant {
     /// Of this file.
@@ -31,7 +56,7 @@ pub(in super::super) enum Meant {
 }
 
 impl Meant {
-    pub(in super::super) fn of(path: &Path) -> Result<Self, Fault> {
+    fn of(path: &Path) -> Result<Self, Fault> {
         Ok(Self::Of(Box::new(read(path)?), path.to_owned()))
     }
 
@@ -82,7 +107,7 @@ impl fmt::Display for Meant {
 }
 
 /// The rack with this name that runs here; without a name that of the file in this folder, or else the one that runs here.
-pub(in super::super) fn meant(name: Option<&str>) -> Result<Meant, Fault> {
+fn meant(name: Option<&str>) -> Result<Meant, Fault> {
     let here = Path::new(FILE);
     let file = if name.is_none() && here.exists() { Some(read(here)?) } else { None };
     if let Some(file) = &file {

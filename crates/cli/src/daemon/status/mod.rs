@@ -27,7 +27,7 @@ use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::output;
 use document::Status;
-use find::Meant;
+use find::{Meant, Which};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,14 +40,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The rack file. Without it: the rack of ./rack.toml if there is that file and it runs, or else the one that runs on
-    /// this machine
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-
-    /// The rack with this name that runs on this machine
-    #[arg(long, value_name = "NAME", conflicts_with = "config")]
-    rack: Option<String>,
+    #[command(flatten)]
+    which: Which,
 
     /// Print one JSON document instead of tables. Times are in nanoseconds, sizes in bytes
     #[arg(long)]
@@ -85,13 +79,7 @@ impl Answers {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
-    let meant = match &args.config {
-        Some(path) => Meant::of(path)?,
-        None => find::meant(args.rack.as_deref())?,
-    };
-    if args.config.is_none() {
-        say!("{meant}");
-    }
+    let meant = args.which.meant()?;
     if !args.watch {
         return show(args, &meant, false, &mut None);
     }

@@ -151,3 +151,18 @@ fn whoever_is_killed_while_he_makes_or_removes_a_name_leaves_nothing_or_the_fini
     up.interrupt();
     home.assert_nothing_left();
 }
+
+#[test]
+fn a_rack_file_says_which_nodes_keep_names_and_no_more_than_there_are_can() {
+    let home = Home::new("keepers");
+    let written = |args: &[&str]| {
+        let text = home.output(&[&["rack-file", "--nodes", "3", "--transport", "shm"], args].concat());
+        RackFile::read(home.write("rack.toml", &text)).unwrap().config.name_nodes
+    };
+    assert_eq!(
+        (written(&[]), written(&["--name-nodes", "2"]), written(&["--name-nodes", "3"])),
+        (None, Some(2), None)
+    );
+    let said = home.mistake(&["rack-file", "--nodes", "3", "--name-nodes", "4"], 2);
+    assert!(said.contains("--name-nodes 4: the rack has 3 nodes: take 1 to 3"), "{said}");
+}

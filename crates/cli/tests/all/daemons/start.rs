@@ -67,6 +67,7 @@ fn three_processes_share_the_counter_of_the_first_page() {
     let home = Home::new("start");
     let _up = home.up(&["--nodes", "5", "--seats", "3"]);
     let file = home.rack_file();
+    assert_eq!(RackFile::read(&file).unwrap().config.name_nodes, Some(2), "programs keep no names");
     let mut all = [2, 3, 4].map(|node| Program::start(&file, node));
     let places = all.each_mut().map(|program| program.next::<String>(" counts at ").expect("it has joined"));
     assert!(places.iter().all(|place| *place == places[0]), "one counter: {places:?}");

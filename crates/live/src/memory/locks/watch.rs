@@ -121,7 +121,7 @@ impl LockWatches {
     }
 
     fn keep(&self, mut keeps: impl FnMut(&GlobalAddr, &LockWatch) -> bool) {
-        if self.count.load(Acquire) > 0 {
+        if self.are_some() {
             let mut all = self.all();
             all.retain(|addr, watch| keeps(addr, watch));
             self.count.store(all.len() as u64, Release);
@@ -131,7 +131,13 @@ impl LockWatches {
     /// What is counted of a lock, if anything is.
     #[inline]
     pub fn of(&self, addr: GlobalAddr) -> Option<Arc<LockWatch>> {
-        if self.count.load(Acquire) == 0 { None } else { self.found(addr) }
+        if self.are_some() { self.found(addr) } else { None }
+    }
+
+    /// Something is counted.
+    #[inline]
+    pub fn are_some(&self) -> bool {
+        self.count.load(Acquire) > 0
     }
 
     #[cold]
@@ -208,8 +214,16 @@ impl Drop for Waiting {
 
 impl LockCopies {
     /// The machine has closed a gate with a writer behind it, or opened one.
+    #[inline]
     pub(super) fn is_awaited(&self, lock: GlobalAddr, is_so: bool) {
-        if let Some(watch) = self.watches.of(lock) {
+        if self.watches.are_some() {
+            self.tell_awaited(lock, is_so);
+        }
+    }
+
+    #[cold]
+    fn tell_awaited(&self, lock: GlobalAddr, is_so: bool) {
+        if let Some(watch) = self.watches.found(lock) {
             watch.is_awaited(is_so.then(|| self.watches.now()));
         }
     }

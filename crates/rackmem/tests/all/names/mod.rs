@@ -81,3 +81,30 @@ fn a_lock_that_somebody_else_has_removed_is_watched_until_it_is_asked_for() {
     assert_eq!(named.write(&mut here).map(drop), Err(LockError::Failed(gone)));
     assert_eq!(rack.watched_locks(), []);
 }
+
+#[test]
+fn names_are_kept_by_the_first_nodes_alone_if_so_many_are_to_keep_them() {
+    let config = |keepers| {
+        let config = Config { nodes: 3, cache: 1 << 20, memory: 8 << 20, ..Config::default() };
+        Config { name_nodes: keepers, ..config }
+    };
+    let homes = |keepers| {
+        let rack = Rack::embedded(config(keepers)).expect("a possible rack");
+        let mut there = rack.node(NodeId(2));
+        let names = (0..50).map(|number| number.to_string());
+        let homes: std::collections::BTreeSet<_> = names
+            .map(|name| {
+                let value = there.named::<Value<u8>>(&name).create(0).unwrap();
+                assert_eq!(value.addr().home(), there.home_of_name(&name));
+                value.addr().home().0
+            })
+            .collect();
+        assert_eq!(there.names("").unwrap().len(), 50);
+        Vec::from_iter(homes)
+    };
+    assert_eq!((homes(None), homes(Some(2)), homes(Some(1))), (vec![0, 1, 2], vec![0, 1], vec![0]));
+    for wrong in [0, 4] {
+        let refused = Rack::embedded(config(Some(wrong))).err().expect("nobody keeps them").to_string();
+        assert!(refused.contains(&format!("{wrong} nodes cannot keep names: 1 to 3 can")), "{refused}");
+    }
+}
