@@ -104,7 +104,8 @@ fn names_are_kept_by_the_first_nodes_alone_if_so_many_are_to_keep_them() {
     };
     assert_eq!((homes(None), homes(Some(2)), homes(Some(1))), (vec![0, 1, 2], vec![0, 1], vec![0]));
     for wrong in [0, 4] {
-        let refused = Rack::embedded(config(Some(wrong))).err().expect("nobody keeps them").to_string();
+        let Err(refused) = Rack::embedded(config(Some(wrong))) else { panic!("nobody keeps them") };
+        let refused = refused.to_string();
         assert!(refused.contains(&format!("{wrong} nodes cannot keep names: 1 to 3 can")), "{refused}");
     }
 }
