@@ -119,9 +119,10 @@ impl From<Error> for Failure {
             Error::Detached => RackmemStatus::Detached,
             Error::HalfWritten { .. } => RackmemStatus::HalfWritten,
             Error::Broken { .. } => RackmemStatus::Indeterminate,
-            Error::TooManyLocks { .. } | Error::TooManyClients { .. } | Error::TooManyAttached { .. } => {
-                RackmemStatus::TooMany
-            }
+            Error::TooManyLocks { .. }
+            | Error::TooManyClients { .. }
+            | Error::TooManyPinned { .. }
+            | Error::TooManyAttached { .. } => RackmemStatus::TooMany,
             // Whatever else there is, or will be, is about what was asked for.
             _ => RackmemStatus::InvalidArgument,
         };

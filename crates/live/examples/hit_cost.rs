@@ -61,7 +61,7 @@ fn cached(words: &[u64]) -> Vec<NodeMemory> {
             panic!("the cache has four times the room")
         };
         store.publish(frame, tag, Access::Modified, true);
-        let pinned = all[0].cache.adopt(frame);
+        let pinned = all[0].adopt(frame);
         let window = pinned.window(0, BLOCK.len());
         for (at, word) in contents.iter().enumerate() {
             window.set_word(at * 8, *word);

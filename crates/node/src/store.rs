@@ -67,6 +67,10 @@ pub trait Store {
     /// Finds room for a block that has no frame. `is_victim` names frames whose eviction is in flight.
     fn reserve(&mut self, tag: BlockTag, is_victim: impl Fn(FrameId) -> bool) -> Reservation;
 
+    /// A reserved frame is for this block now: what was evicted from it has left. For stores in which a block's
+    /// place depends on the block.
+    fn assign(&mut self, _frame: FrameId, _tag: BlockTag) {}
+
     /// Copies contents into a reserved frame. Nobody sees them yet.
     fn fill(&mut self, frame: FrameId, data: DataRef);
 

@@ -11,7 +11,7 @@ pub use live::config::{Config, ConfigError, MOST_LOCK_ENTRIES, MOST_SWITCH_ENTRI
 pub use node::Directory;
 
 /// What a process of a rack of processes needs to know beside the rack's [`Config`]. The same at all places, but for
-/// `strict`, `scheduling` and `join_timeout`.
+/// `strict`, `scheduling` and `join_timeout`; `map_base` where pointers are exchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessConfig {
     /// When a node that is not heard of is given up, and what follows from that.
@@ -25,16 +25,21 @@ pub struct ProcessConfig {
     pub scheduling: Scheduling,
     /// How long a node may take to join.
     pub join_timeout: Duration,
+    /// Where [mapped memory](crate::Mapping) lies in this process: a multiple of 1 GiB with 512 GiB free for each node of the
+    /// rack. The same in all processes that exchange pointers.
+    pub map_base: u64,
 }
 
 impl Default for ProcessConfig {
-    /// A second until a node is given up, no strict leases, nothing of real time, half a minute to join.
+    /// A second until a node is given up, no strict leases, nothing of real time, half a minute to join; memory is mapped
+    /// where nothing else takes the addresses.
     fn default() -> Self {
         Self {
             timing: Timing::new(Nanos(1_000_000_000)),
             strict: false,
             scheduling: Scheduling::Fair,
             join_timeout: Duration::from_secs(30),
+            map_base: live::memory::pages::DEFAULT_BASE,
         }
     }
 }

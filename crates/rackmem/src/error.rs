@@ -124,6 +124,11 @@ pub enum Error {
         /// How many it can hold.
         most: usize,
     },
+    /// Of this node's mapped pages as many are pinned as may be.
+    TooManyPinned {
+        /// How many may be.
+        most: usize,
+    },
     /// Slots of a store of chains would be in quarantine for too short a time: somebody may still use what was known of them.
     QuarantineTooShort {
         /// What was asked for.
@@ -272,6 +277,10 @@ impl fmt::Display for Error {
             Self::TooManyLocks { most } => {
                 write!(f, "this node already holds {most} block locks: release some first")
             }
+            Self::TooManyPinned { most } => write!(
+                f,
+                "{most} mapped blocks are pinned, a quarter of what this node can cache: pin less at a time, or give nodes more `cache`"
+            ),
             Self::QuarantineTooShort { quarantine, least } => {
                 let (quarantine, least) = (quarantine.0 / 1_000_000, least.0.div_ceil(1_000_000));
                 write!(

@@ -230,7 +230,7 @@ impl NodeHandle {
                     node: self.node,
                     context: &mut self.context,
                     wrote: false,
-                    pinned: Some(self.cache.adopt(frame)),
+                    pinned: Some(self.inner.memory(self.node).adopt(frame)),
                 };
                 Some(look(&access.window(start, len)))
             }
@@ -262,11 +262,16 @@ impl NodeHandle {
                 return self.ask_to_update(addr, len, change);
             }
             if let Fetched::Pinned(frame) = self.fetch(addr, len, Access::Modified)? {
-                break self.cache.adopt(frame);
+                break self.inner.memory(self.node).adopt(frame);
             }
         };
-        let Self { inner, node, context, .. } = self;
-        let access = PinnedAccess { inner, node: *node, context, wrote: true, pinned: Some(pinned) };
+        let access = PinnedAccess {
+            inner: &self.inner,
+            node: self.node,
+            context: &mut self.context,
+            wrote: true,
+            pinned: Some(pinned),
+        };
         let changed = change(&access.window(start, len));
         drop(access);
         self.confirmed(changed)
@@ -286,7 +291,7 @@ impl NodeHandle {
                 let bytes = (first, (start + len).next_multiple_of(8) - first);
                 self.at_node().read(tag, bytes)
             }
-            Access::Modified => self.at_node().own(tag),
+            Access::Modified => self.at_node().bring(tag, access),
         };
         fetched.map_err(|why| failed(why, addr, len as u64))
     }
@@ -344,7 +349,13 @@ impl NodeHandle {
         let mut at = addr;
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at_mut(self.left_in_block(at).min(rest.len()));
-            self.inspect(at, piece.len(), |window| window.read(0, piece))?;
+            if self.is_mapped(piece) {
+                let mut copy = vec![0; piece.len()];
+                self.inspect(at, piece.len(), |window| window.read(0, &mut copy))?;
+                piece.copy_from_slice(&copy);
+            } else {
+                self.inspect(at, piece.len(), |window| window.read(0, piece))?;
+            }
             at = GlobalAddr::from_bits(at.bits() + piece.len() as u64);
             rest = behind;
         }
@@ -363,7 +374,12 @@ impl NodeHandle {
         let mut at = addr;
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at(self.left_in_block(at).min(rest.len()));
-            self.update(at, piece.len(), |window| window.write(0, piece))?;
+            if self.is_mapped(piece) {
+                let copy = piece.to_vec();
+                self.update(at, piece.len(), |window| window.write(0, &copy))?;
+            } else {
+                self.update(at, piece.len(), |window| window.write(0, piece))?;
+            }
             at = GlobalAddr::from_bits(at.bits() + piece.len() as u64);
             rest = behind;
         }
@@ -488,6 +504,13 @@ impl NodeHandle {
     /// This handle's thread at its node.
     pub(crate) fn at_node(&mut self) -> AtNode<'_> {
         self.inner.at(self.node, &mut self.context)
+    }
+
+    /// True if the bytes lie in mapped memory: they may have to be waited for, which nobody does with a block pinned.
+    #[inline]
+    fn is_mapped(&self, bytes: &[u8]) -> bool {
+        let pages = self.inner.memory(self.node).pages();
+        pages.is_some_and(|pages| pages.addr_of(bytes.as_ptr().addr()).is_some())
     }
 
     fn left_in_block(&self, addr: GlobalAddr) -> usize {

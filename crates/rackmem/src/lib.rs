@@ -17,6 +17,7 @@ mod error;
 mod handle;
 mod lock;
 mod locked;
+mod mapping;
 mod memory;
 pub mod named;
 mod objects;
@@ -47,6 +48,7 @@ pub use live::networked::verbs::NicCounts;
 pub use live::networked::{NodeReport, NodeStatus, SwitchReport, Watch};
 #[cfg(target_os = "linux")]
 pub use live::scheduling::{NoRealtime, Scheduling, ask_for_short_slice};
+pub use mapping::{MapError, Mapping, PinnedBytes, PinnedRange};
 pub use membership::Timing;
 pub use membership::coordinator::{Counters as MembershipCounters, Phase};
 pub use named::{ByteValue, NameError, NameMode, Nameable, Named, NamedInfo, NamedSpec, Value};

@@ -235,6 +235,7 @@ impl Rack {
             scheduling: process.scheduling,
             session: Session(random_session()),
             timeout: process.join_timeout,
+            map_base: process.map_base,
         };
         if node.index() >= config.nodes {
             return Err(JoinError::NoSuchNode { node, nodes: config.nodes });

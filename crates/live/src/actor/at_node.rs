@@ -1,6 +1,6 @@
 //! What application threads can ask of their node when a hit will not do.
 
-use node::{FrameId, Outcome, Started};
+use node::{Access, FrameId, Outcome, Started};
 use wire::{BlockTag, Discipline, GlobalAddr, Incarnation, Mode, NodeId, Refusal, SlotId};
 
 use super::context::ThreadContext;
@@ -16,12 +16,34 @@ pub struct AtNode<'a> {
 }
 
 impl AtNode<'_> {
-    /// Gets a block into the node's cache, to be written.
+    /// Gets a block into the node's cache, for this access.
     ///
     /// # Errors
     /// If the block may not be accessed at all.
-    pub fn own(&mut self, tag: BlockTag) -> Result<Fetched, Failure> {
-        self.run(Ask::Own(tag))?.1.try_into()
+    pub fn bring(&mut self, tag: BlockTag, access: Access) -> Result<Fetched, Failure> {
+        self.run(Ask::Block(tag, access))?.1.try_into()
+    }
+
+    /// Gets several blocks into the node's cache at once; each that comes is pinned for this thread, and handed over. Blocks that
+    /// cannot be had, or that another thread is getting, are left out.
+    ///
+    /// # Errors
+    /// If this node counts no more.
+    pub fn bring_together(
+        &mut self,
+        tags: &[BlockTag],
+        access: Access,
+        each: &mut dyn FnMut(&mut ThreadContext, FrameId),
+    ) -> Result<(), Failure> {
+        self.driver.run_together(self.node, self.context, (tags, access), each)
+    }
+
+    /// Has a block leave the node's cache. It may have come back since, or another thread may be about to use it.
+    ///
+    /// # Errors
+    /// If the block's home is gone, or it may not be accessed any more.
+    pub fn evict(&mut self, tag: BlockTag) -> Result<(), Failure> {
+        Fetched::try_from(self.run(Ask::Evict(tag))?.1).map(drop)
     }
 
     /// Gets a block into the node's cache to be read, or only the bytes of it that are asked for, by offset and length, both

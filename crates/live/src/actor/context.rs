@@ -82,7 +82,8 @@ impl ThreadContext {
 
 /// Rings when an operation is over.
 pub(crate) struct Waker {
-    outcome: Mutex<Option<Outcome>>,
+    /// Of one operation, or of several that the thread has started together.
+    outcomes: Mutex<Vec<Outcome>>,
     /// Words that go with the outcome.
     peeked: Mutex<Vec<AtomicU64>>,
     rung: AtomicBool,
@@ -97,7 +98,7 @@ pub(crate) struct Waker {
 impl Waker {
     fn new() -> Self {
         Self {
-            outcome: Mutex::new(None),
+            outcomes: Mutex::default(),
             peeked: Mutex::new(Vec::new()),
             rung: AtomicBool::new(false),
             nudged: AtomicBool::new(false),
@@ -129,7 +130,7 @@ impl Waker {
     }
 
     pub(crate) fn ring(&self, outcome: Outcome) {
-        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
         self.rung.store(true, Ordering::Release);
         self.wake();
     }
@@ -150,13 +151,15 @@ impl Waker {
         }
     }
 
-    /// The outcome, once it has rung.
+    /// The outcome, once it has rung; one of several, in no order.
     pub(crate) fn heard(&self) -> Option<Outcome> {
         if !self.rung.load(Ordering::Acquire) {
             return None;
         }
-        self.rung.store(false, Ordering::Relaxed);
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
+        let mut outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        let outcome = outcomes.pop();
+        self.rung.store(!outcomes.is_empty(), Ordering::Relaxed);
+        outcome
     }
 }
 

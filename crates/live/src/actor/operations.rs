@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, MutexGuard};
 
-use node::{Access, Outcome, Started};
+use node::{Access, FrameId, Outcome, Started};
 use wire::{BlockTag, Discipline, GlobalAddr, Incarnation, Mode, Nanos, NodeId, Refusal, SlotId};
 
 use super::context::ThreadContext;
@@ -71,8 +71,10 @@ pub enum Wait {
 /// What a thread asks of its node's machine for blocks, and waits for.
 #[derive(Clone, Copy)]
 pub(crate) enum Ask {
-    /// To write.
-    Own(BlockTag),
+    /// The block itself, to do this with it.
+    Block(BlockTag, Access),
+    /// It is to leave the cache.
+    Evict(BlockTag),
     /// To read these bytes, by offset and length.
     Read(BlockTag, (usize, usize)),
     Lock {
@@ -102,6 +104,16 @@ pub(crate) trait Operations: Send + Sync {
     fn run(&self, node: NodeId, context: &mut ThreadContext, ask: Ask)
     -> Result<(Started, Outcome), Failure>;
 
+    /// Starts to get several blocks at once, and waits for them; each that comes is pinned, and handed over. A block that cannot be
+    /// had, or that somebody else is getting, is left out.
+    fn run_together(
+        &self,
+        node: NodeId,
+        context: &mut ThreadContext,
+        blocks: (&[BlockTag], Access),
+        each: &mut dyn FnMut(&mut ThreadContext, FrameId),
+    ) -> Result<(), Failure>;
+
     /// The same, of one on a lock.
     fn run_on_lock(
         &self,
@@ -130,7 +142,8 @@ impl<C: Driver + Send + Sync> Operations for C {
             let (at, store, out) = (machines.at(now, context), &mut self.store(node), &mut context.effects);
             let machine = &mut machines.node;
             let started = match ask {
-                Ask::Own(tag) => machine.on_access(at, tag, Access::Modified, store, out),
+                Ask::Block(tag, access) => machine.on_access(at, tag, access, store, out),
+                Ask::Evict(tag) => machine.on_evict(at, tag, store, out),
                 Ask::Read(tag, bytes) => machine.on_read(at, tag, bytes, store, out),
                 Ask::Lock { block, write, once } => machine.on_lock(at, block, write, once, store, out),
                 Ask::Alloc { len, home, discipline } => {
@@ -163,6 +176,45 @@ impl<C: Driver + Send + Sync> Operations for C {
                 None => {}
             }
         }
+    }
+
+    fn run_together(
+        &self,
+        node: NodeId,
+        context: &mut ThreadContext,
+        (tags, access): (&[BlockTag], Access),
+        each: &mut dyn FnMut(&mut ThreadContext, FrameId),
+    ) -> Result<(), Failure> {
+        let (now, mut spin_then_park) = begin(self, node, context)?;
+        let (mut machines, mut left, mut there) = (self.actor(node).enter(), 0, Vec::new());
+        for tag in tags {
+            let (at, store) = (machines.at(now, context), &mut self.store(node));
+            match machines.node.on_access(at, *tag, access, store, &mut context.effects) {
+                Started::Slot(slot) => {
+                    left += 1;
+                    machines.wait_for(slot, Arc::clone(&context.waker));
+                }
+                Started::Pinned(frame) => there.push(frame),
+                Started::Join(_) | Started::Retry => {}
+                Started::Full => break,
+            }
+        }
+        self.deliver(node, machines, context);
+        there.into_iter().for_each(|frame| each(context, frame));
+        let mut ended = Ok(());
+        while left > 0 && ended.is_ok() {
+            match await_outcome(self, node, context, &mut spin_then_park, Nanos::MAX) {
+                Ok(outcome) => {
+                    left -= 1;
+                    if let Some(Outcome::Pinned(frame)) = outcome {
+                        each(context, frame);
+                    }
+                }
+                Err(why) => ended = Err(why),
+            }
+        }
+        self.end_wait(context);
+        ended
     }
 
     fn run_on_lock(

@@ -18,9 +18,13 @@
 //! holds one block; a word with the writer bit changes only by losing that bit or gaining the pending bit.
 //! Generations have 60 bits and are never used twice.
 
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{
+    AtomicU32, AtomicU64,
+    Ordering::{Relaxed, Release, SeqCst},
+    fence,
+};
 
-use node::Access;
+use node::{Access, Pinned};
 
 pub(super) const WRITER: u64 = 1;
 pub(super) const PENDING: u64 = 1 << 1;
@@ -47,6 +51,108 @@ pub(super) struct FrameMeta {
     pub(super) writes: AtomicU32,
     /// The cache's tick at the last hit.
     pub(super) stamp: AtomicU32,
+}
+
+/// What agents do with the word, whatever memory it is about; one at a time. Threads change it only by taking and giving back
+/// the pin, and take it only of what is published. So here, words of what is free or reserved are simply stored, and words of
+/// what is published change by compare-and-swap.
+impl FrameMeta {
+    /// What a node may do with the block, if it is published.
+    pub(super) fn access(&self) -> Option<Access> {
+        access(self.word.load(Relaxed))
+    }
+
+    pub(super) fn is_pinned(&self) -> bool {
+        is_pinned(self.word.load(Relaxed))
+    }
+
+    /// Reserves it, if it is free.
+    pub(super) fn reserve(&self) -> bool {
+        let word = self.word.load(Relaxed);
+        let is_free = state(word) == FREE;
+        if is_free {
+            self.word.store(generation(word) | RESERVED, Relaxed);
+        }
+        is_free
+    }
+
+    pub(super) fn publish(&self, access: Access, pin: bool) {
+        self.assert_reserved();
+        let generation = generation(self.word.load(Relaxed));
+        self.word.store(generation | state_for(access) | if pin { WRITER } else { 0 }, Release);
+    }
+
+    pub(super) fn pin(&self) -> Result<(), Pinned> {
+        self.change(|word| word | WRITER)
+    }
+
+    pub(super) fn upgrade(&self) -> Result<(), Pinned> {
+        assert_eq!(self.access(), Some(Access::Shared), "only what is shared can be upgraded");
+        self.change(|word| word & !STATE | MODIFIED | WRITER)
+    }
+
+    pub(super) fn downgrade(&self) -> Result<(), Pinned> {
+        // Whoever has a shared frame pinned only reads: nothing to wait for.
+        if self.access() == Some(Access::Shared) {
+            return Ok(());
+        }
+        self.change(|word| word & !STATE | SHARED)
+    }
+
+    pub(super) fn withdraw(&self) -> Result<(), Pinned> {
+        self.change(|word| (generation(word) + GENERATION) | RESERVED)
+    }
+
+    pub(super) fn release(&self) {
+        self.assert_reserved();
+        self.word.store(generation(self.word.load(Relaxed)) | FREE, Relaxed);
+    }
+
+    /// A number that changes with every write of a thread.
+    pub(super) fn writes(&self) -> u64 {
+        u64::from(self.writes.load(Relaxed))
+    }
+
+    /// Somebody has written, or may have. To be called by whoever has it pinned, or by an agent that has found it not pinned.
+    #[inline]
+    pub(super) fn count_write(&self) {
+        // Released, because an inspection that starts from the new count must see all of this write.
+        self.writes.store(self.writes.load(Relaxed).wrapping_add(1), Release);
+    }
+
+    /// Changes the word of what is published, unless a thread has it pinned: then the pending bit makes that
+    /// thread's unpin report that an agent waits. Either way the agent has had its turn.
+    fn change(&self, to: impl Fn(u64) -> u64) -> Result<(), Pinned> {
+        let mut word = self.word.load(Relaxed);
+        loop {
+            assert!(is_readable(word), "a frame in state {:#b} is not published", state(word));
+            let next = if is_pinned(word) { word | PENDING } else { to(word & !PENDING) };
+            match self.word.compare_exchange_weak(word, next, SeqCst, Relaxed) {
+                Ok(_) => return if is_pinned(word) { Err(Pinned) } else { Ok(()) },
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    /// Goes before every store into a reserved frame: a reader that sees the new contents sees that its
+    /// generation has ended.
+    pub(super) fn before_fill(&self) {
+        self.assert_reserved();
+        fence(Release);
+    }
+
+    /// The contents are there, and stay: it is published or reserved.
+    pub(super) fn assert_holds_contents(&self) {
+        assert_ne!(state(self.word.load(Relaxed)), FREE, "a free frame holds nothing");
+    }
+
+    pub(super) fn assert_reserved(&self) {
+        assert_eq!(
+            state(self.word.load(Relaxed)),
+            RESERVED,
+            "only what is reserved is filled, published, released"
+        );
+    }
 }
 
 /// The generation, in place.

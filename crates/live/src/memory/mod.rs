@@ -3,7 +3,7 @@
 //!
 //! Runs on every server of a live rack. The protocol machines of a node reach it through [`StoreOf`], one at
 //! a time, under the lock of their actor; application threads hit in [`Cache`] beside them, with no lock and
-//! without entering a machine. Everything but `huge_pages` and `regions/held` is safe code: blocks are arrays of
+//! without entering a machine. Everything but `huge_pages`, `regions/held` and two files of `pages` is safe code: blocks are arrays of
 //! atomic words, and whoever raced with a revocation finds out from the frame's word.
 //!
 //! | file | holds |
@@ -15,6 +15,7 @@
 //! | `agent` | what the machines do with a frame |
 //! | `lru` | which block has to go |
 //! | `home`, `retained` | the node's own memory; answers that outlive their frame |
+//! | [`pages`] | mapped memory: blocks that applications reach through pointers |
 //! | [`locks`] | copies of what locks guard, and their gates |
 //! | [`regions`] | regions that threads change where they are, of the home memory or shared by processes: words, objects |
 //! | `data_ref` | how contents anywhere in the rack are named |
@@ -73,6 +74,7 @@ mod home;
 mod huge_pages;
 pub mod locks;
 mod lru;
+pub mod pages;
 mod pinned;
 mod read_hit;
 pub mod regions;
@@ -90,15 +92,23 @@ pub use retained::Retained;
 pub use store_of::{StoreOf, contents_of};
 pub(crate) use words::copy_contents;
 
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
+use node::FrameId;
 use wire::BlockSize;
+
+use frame_word::FrameMeta;
+use pages::{Addresses, Pages, Refused};
 
 /// All the memory of one node.
 pub struct NodeMemory {
     /// Blocks cached here. Shared, so that an application's handle can hold the cache itself: a hit then goes
     /// straight to it.
     pub cache: Arc<Cache>,
+    /// Blocks in ranges that are mapped here: from the first mapping on.
+    pages: OnceLock<Arc<Pages>>,
     /// Blocks whose home is here.
     pub home: HomeMemory,
     /// Answers that outlived their frames.
@@ -118,6 +128,7 @@ impl NodeMemory {
     pub fn new(block: BlockSize, cache_bytes: u64, home_bytes: u64) -> Self {
         Self {
             cache: Arc::new(Cache::new(block, cache_bytes)),
+            pages: OnceLock::new(),
             home: HomeMemory::new(block, home_bytes),
             retained: Retained::new(block),
             locks: locks::LockCopies::new(cache_bytes / 8),
@@ -129,5 +140,49 @@ impl NodeMemory {
     #[must_use]
     pub fn with_lock_copies(self, bytes: u64) -> Self {
         Self { locks: locks::LockCopies::new(bytes), ..self }
+    }
+
+    /// From now on ranges can be mapped, at these addresses: as much of them is cached as in the cache. To be called under the
+    /// lock of the node's actor, whose clock began then.
+    ///
+    /// # Errors
+    /// If the kernel does not provide what that takes; with the addresses, for another attempt.
+    ///
+    /// # Panics
+    /// If it was called before.
+    pub fn map(&self, addresses: Addresses, started: Instant) -> Result<(), (Refused, Addresses)> {
+        let (block, frames) = (self.cache.block_size(), self.cache.frames());
+        let pages = Pages::new(addresses, block, u64::from(frames) << block.shift(), (frames, started))?;
+        assert!(self.pages.set(Arc::new(pages)).is_ok(), "pages are made once");
+        Ok(())
+    }
+
+    /// Mapped memory, once there is some.
+    pub fn pages(&self) -> Option<&Arc<Pages>> {
+        self.pages.get()
+    }
+
+    /// The pages and the slot there, if the frame is a page.
+    fn page(&self, frame: FrameId) -> Option<(&Pages, usize)> {
+        let pages = self.pages.get()?;
+        Some((pages, pages.index(frame)?))
+    }
+
+    /// What is kept about a frame, and its words.
+    fn frame(&self, frame: FrameId) -> (&FrameMeta, &[AtomicU64]) {
+        match self.page(frame) {
+            Some((pages, slot)) => (pages.meta(slot), pages.words(slot)),
+            None => (self.cache.meta(frame), self.cache.words(frame)),
+        }
+    }
+
+    /// Takes over a frame that an agent pinned on behalf of this thread ([`node::Store::publish`],
+    /// [`node::Store::pin`], [`node::Store::upgrade`]). Each such pin is adopted once.
+    ///
+    /// # Panics
+    /// If the frame is not pinned.
+    pub fn adopt(&self, frame: FrameId) -> PinnedFrame<'_> {
+        let (meta, words) = self.frame(frame);
+        PinnedFrame::adopt(frame, meta, words)
     }
 }

@@ -2,14 +2,13 @@
 
 use std::sync::atomic::{
     AtomicU64,
-    Ordering::{Acquire, Relaxed, Release, SeqCst},
+    Ordering::{Acquire, Release, SeqCst},
     fence,
 };
 
 use node::{FrameId, Window};
 
-use super::cache::Cache;
-use super::frame_word::{PENDING, WRITER, is_pinned};
+use super::frame_word::{FrameMeta, PENDING, WRITER, is_pinned};
 
 /// What an unpin found.
 #[must_use = "an agent that waits for the frame is never called unless it is told"]
@@ -32,28 +31,23 @@ pub enum Unpinned {
 /// stays pinned for ever.
 #[must_use = "the frame stays pinned until it is unpinned"]
 pub struct PinnedFrame<'a> {
-    cache: &'a Cache,
     frame: FrameId,
-}
-
-impl Cache {
-    /// Takes over a frame that an agent pinned on behalf of this thread ([`node::Store::publish`],
-    /// [`node::Store::pin`], [`node::Store::upgrade`]). Each such pin is adopted once.
-    ///
-    /// # Panics
-    /// If the frame is not pinned.
-    pub fn adopt(&self, frame: FrameId) -> PinnedFrame<'_> {
-        assert!(is_pinned(self.meta(frame).word.load(Acquire)), "{frame:?} was not pinned for anyone");
-        fence(Release);
-        PinnedFrame::new(self, frame)
-    }
+    meta: &'a FrameMeta,
+    words: &'a [AtomicU64],
 }
 
 impl<'a> PinnedFrame<'a> {
     /// The writer bit must have been set for this thread, and a release fence must have followed.
     #[inline]
-    pub(super) fn new(cache: &'a Cache, frame: FrameId) -> Self {
-        Self { cache, frame }
+    pub(super) fn new(frame: FrameId, meta: &'a FrameMeta, words: &'a [AtomicU64]) -> Self {
+        Self { frame, meta, words }
+    }
+
+    /// Takes over a pin that an agent took on behalf of this thread.
+    pub(super) fn adopt(frame: FrameId, meta: &'a FrameMeta, words: &'a [AtomicU64]) -> Self {
+        assert!(is_pinned(meta.word.load(Acquire)), "{frame:?} was not pinned for anyone");
+        fence(Release);
+        Self::new(frame, meta, words)
     }
 
     /// Which frame it is.
@@ -72,21 +66,18 @@ impl<'a> PinnedFrame<'a> {
 
     #[inline]
     pub(super) fn words(&self) -> &[AtomicU64] {
-        self.cache.words(self.frame)
+        self.words
     }
 
     /// Lets others in again. `wrote` says whether anything may have been written.
     #[inline]
     pub fn unpin(self, wrote: bool) -> Unpinned {
-        let meta = self.cache.meta(self.frame);
         if wrote {
-            // Only the pin's holder counts. Released, because an inspection that starts from the new count
-            // must see all of this write.
-            meta.writes.store(meta.writes.load(Relaxed).wrapping_add(1), Release);
+            self.meta.count_write();
         }
         // The writer bit is set, so subtracting it clears it; this returns the other bits in one locked
         // operation, for which a logical operation would need a loop. The pending bit stays: see `Unpinned`.
-        let word = meta.word.fetch_sub(WRITER, SeqCst);
+        let word = self.meta.word.fetch_sub(WRITER, SeqCst);
         debug_assert!(is_pinned(word), "{:?} was pinned by this thread", self.frame);
         if word & PENDING == 0 { Unpinned::Quiet } else { Unpinned::AgentWaits(self.frame) }
     }

@@ -1,4 +1,6 @@
 //! The store of one live node: the machines' view of the node's memory and of everybody's contents.
+//!
+//! A frame is one of the cache, or a page of mapped memory ([`super::pages`]); their numbers follow each other.
 
 use std::sync::atomic::AtomicU64;
 
@@ -40,7 +42,7 @@ fn words_of(here: &[NodeMemory], first: NodeId, data: DataRef) -> Option<&[Atomi
     let memory = &here[node.index() - first.index()];
     match location {
         Location::Home(block) => memory.home.words(block),
-        Location::Frame(frame) => Some(memory.cache.words(frame)),
+        Location::Frame(frame) => Some(memory.frame(frame).1),
         Location::Retained(copy) => Some(memory.retained.words(copy)),
         Location::Received => panic!("what was received is no memory of a node"),
     }
@@ -118,74 +120,116 @@ impl<'a> StoreOf<'a> {
     }
 }
 
+/// Calls the same of the cache, with a frame, or of the pages, with a slot.
+macro_rules! at_frame {
+    ($memory:expr, $frame:expr, $call:ident($($argument:expr),*)) => {{
+        let memory = $memory;
+        match memory.page($frame) {
+            Some((pages, slot)) => pages.$call(slot $(, $argument)*),
+            None => memory.cache.$call($frame $(, $argument)*),
+        }
+    }};
+}
+
 impl Store for StoreOf<'_> {
     fn lookup(&self, tag: BlockTag) -> Option<(FrameId, Access)> {
-        self.memory().cache.lookup(tag)
+        let memory = self.memory();
+        // What was cached before its range was mapped stays where it is until it is evicted.
+        memory.pages().and_then(|pages| pages.lookup(tag)).or_else(|| memory.cache.lookup(tag))
     }
 
     fn tag_of(&self, frame: FrameId) -> Option<BlockTag> {
-        self.memory().cache.tag_of(frame)
+        at_frame!(self.memory(), frame, tag_of())
     }
 
-    fn published(&self, each: impl FnMut(FrameId, BlockTag, Access)) {
-        self.memory().cache.published(each);
+    fn published(&self, mut each: impl FnMut(FrameId, BlockTag, Access)) {
+        self.memory().cache.published(&mut each);
+        if let Some(pages) = self.memory().pages() {
+            pages.published(each);
+        }
     }
 
     fn reserve(&mut self, tag: BlockTag, is_victim: impl Fn(FrameId) -> bool) -> Reservation {
-        self.memory().cache.reserve(tag, is_victim)
+        let memory = self.memory();
+        match memory.pages().filter(|pages| pages.covers(tag)) {
+            Some(pages) => pages.reserve(tag, is_victim),
+            None => memory.cache.reserve(tag, is_victim),
+        }
+    }
+
+    fn assign(&mut self, frame: FrameId, tag: BlockTag) {
+        if let Some((pages, slot)) = self.memory().page(frame) {
+            pages.assign(slot, tag);
+        }
     }
 
     fn fill(&mut self, frame: FrameId, data: DataRef) {
-        let cache = &self.memory().cache;
-        cache.before_fill(frame);
-        copy_contents(self.find(data), cache.words(frame));
+        let (meta, words) = self.memory().frame(frame);
+        meta.before_fill();
+        copy_contents(self.find(data), words);
     }
 
     fn publish(&mut self, frame: FrameId, tag: BlockTag, access: Access, pin: bool) {
-        self.memory().cache.publish(frame, tag, access, pin);
+        at_frame!(self.memory(), frame, publish(tag, access, pin));
     }
 
     fn pin(&mut self, frame: FrameId) -> Result<(), Pinned> {
-        self.memory().cache.pin(frame)
+        at_frame!(self.memory(), frame, pin())
     }
 
     fn upgrade(&mut self, frame: FrameId) -> Result<(), Pinned> {
-        self.memory().cache.upgrade(frame)
+        at_frame!(self.memory(), frame, upgrade())
     }
 
     fn downgrade(&mut self, frame: FrameId) -> Result<(), Pinned> {
-        self.memory().cache.downgrade(frame)
+        match self.memory().page(frame) {
+            Some((pages, slot)) => pages.downgrade(slot),
+            None => self.memory().frame(frame).0.downgrade(),
+        }
     }
 
     fn withdraw(&mut self, frame: FrameId) -> Result<(), Pinned> {
-        self.memory().cache.withdraw(frame)
+        match self.memory().page(frame) {
+            Some((pages, slot)) => pages.withdraw(slot),
+            None => self.memory().frame(frame).0.withdraw(),
+        }
     }
 
     fn release(&mut self, frame: FrameId) {
-        self.memory().cache.release(frame);
+        match self.memory().page(frame) {
+            Some((pages, slot)) => pages.release(slot),
+            None => self.memory().frame(frame).0.release(),
+        }
     }
 
     fn writes(&self, frame: FrameId) -> u64 {
-        self.memory().cache.writes(frame)
+        match self.memory().page(frame) {
+            Some((pages, slot)) => pages.writes(slot),
+            None => self.memory().frame(frame).0.writes(),
+        }
     }
 
     fn contents(&self, frame: FrameId) -> DataRef {
-        self.memory().cache.assert_holds_contents(frame);
+        self.memory().frame(frame).0.assert_holds_contents();
         Location::Frame(frame).on(self.me)
     }
 
     fn retain(&mut self, frame: FrameId) -> DataRef {
         let memory = self.memory();
-        memory.cache.assert_holds_contents(frame);
-        Location::Retained(memory.retained.keep(Contents::Shared(memory.cache.words(frame)))).on(self.me)
+        let (meta, words) = memory.frame(frame);
+        meta.assert_holds_contents();
+        Location::Retained(memory.retained.keep(Contents::Shared(words))).on(self.me)
     }
 
     fn read(&mut self, frame: FrameId) -> Result<DataRef, Pinned> {
         // With the pin no thread writes in it. No agent runs meanwhile: the caller has the lock of the actor.
-        self.memory().cache.pin(frame)?;
+        self.pin(frame)?;
         let data = self.retain(frame);
+        if let Some((pages, slot)) = self.memory().page(frame) {
+            pages.let_write(slot);
+        }
         // Whoever was refused before us is the business of the thread that had the pin then.
-        let _: Unpinned = self.memory().cache.adopt(frame).unpin(false);
+        let _: Unpinned = self.memory().adopt(frame).unpin(false);
         Ok(data)
     }
 

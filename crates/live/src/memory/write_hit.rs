@@ -66,7 +66,7 @@ impl Cache {
         }
         fence(Release);
         hints.count_hit();
-        Some(PinnedFrame::new(self, hint.frame))
+        Some(PinnedFrame::new(hint.frame, meta, self.words(hint.frame)))
     }
 
     #[cold]
@@ -107,7 +107,7 @@ impl Cache {
                 if meta.word.compare_exchange(word, pinned, SeqCst, Relaxed).is_ok() {
                     // Readers that see what is stored from now on see the writer bit, too.
                     fence(Release);
-                    return Ok(PinnedFrame::new(self, hint.frame));
+                    return Ok(PinnedFrame::new(hint.frame, meta, self.words(hint.frame)));
                 }
             }
             wait.pause();

@@ -101,6 +101,7 @@ impl Driver for NetworkedNode {
             all.on_deadline(at, (blocks, &mut context.effects), (locks, &mut context.lock_effects));
             self.deliver(self.id, machines, context);
         }
+        self.end_holds(context, now);
     }
 
     fn pause(&self, node: NodeId, context: &mut ThreadContext, spin_then_park: &mut SpinThenPark) {
@@ -148,7 +149,8 @@ impl NetworkedNode {
 
     /// When something is due in this process.
     pub(super) fn deadline(&self) -> Nanos {
-        self.actor.deadline().min(self.verbs.deadline())
+        let holds = self.memory.pages().map_or(Nanos::MAX, |pages| pages.deadline());
+        self.actor.deadline().min(self.verbs.deadline()).min(holds)
     }
 
     /// Lets everything go that is to be sent.

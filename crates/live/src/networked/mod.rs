@@ -26,6 +26,7 @@
 //! | `service.rs` | the thread that works when no other does |
 //! | `verbs/` | a software NIC: operations on the memory of other nodes |
 //! | `chains.rs` | chains: verbs through the switch, calls, metadata servers |
+//! | `mapped.rs` | mapped memory: mapping, and what is done for threads that wait in a fault |
 //! | `names.rs` | what nodes ask of each other about names |
 //! | `lease.rs` | until when a node may trust what it has |
 //! | `switch.rs` | the switch's process |
@@ -38,6 +39,7 @@ mod driver;
 mod in_flight;
 pub mod lease;
 mod log;
+mod mapped;
 mod names;
 mod node;
 mod report;
@@ -47,6 +49,7 @@ mod switch;
 mod turns_tests;
 pub mod verbs;
 
+pub use self::mapped::NotMapped;
 pub use self::names::NameServer;
 pub use self::node::{JoinError, NetworkedNode, NodeSetup};
 pub use self::report::{NodeReport, NodeStatus, SwitchReport, Watch};

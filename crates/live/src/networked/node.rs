@@ -15,6 +15,7 @@ use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
 use super::chains::ChainSide;
 use super::lease::Lease;
 use super::log::NodeLog;
+use super::mapped::MappedMemory;
 use super::names::NameServer;
 use super::report::NodeReport;
 use super::verbs::Verbs;
@@ -45,6 +46,8 @@ pub struct NodeSetup {
     pub session: Session,
     /// How long joining may take, until the switch has been heard.
     pub timeout: Duration,
+    /// Where mapped memory lies in this process; the same in all that exchange pointers into it.
+    pub map_base: u64,
 }
 
 /// Why a node could not join.
@@ -73,7 +76,7 @@ pub struct NetworkedNode {
     pub(super) member: Mutex<Member>,
     /// When it wants to be called, as of its last call: the service thread looks at this in every round.
     member_due: AtomicU64,
-    started: Instant,
+    pub(super) started: Instant,
     /// Held from receiving a burst until what follows from it is sent.
     pub(super) receiving: Mutex<()>,
     /// Held by the thread that sleeps in the transport.
@@ -86,6 +89,9 @@ pub struct NetworkedNode {
     service: Mutex<Option<JoinHandle<()>>>,
     /// Who answers for the names of this node.
     pub(super) names: OnceLock<NameServer>,
+    /// Where memory is mapped.
+    pub(super) mapping: Mutex<MappedMemory>,
+    pub(super) scheduling: Scheduling,
     /// The node has had an incarnation before this one: what was named there is lost.
     returned: bool,
     /// Taken after the membership, and last.
@@ -146,6 +152,8 @@ impl NetworkedNode {
             hits: AtomicU64::new(0),
             service: Mutex::new(None),
             names: OnceLock::new(),
+            mapping: Mutex::new(MappedMemory::reserve(setup)),
+            scheduling: setup.scheduling,
             returned,
             log: Mutex::default(),
         });
@@ -256,6 +264,7 @@ impl NetworkedNode {
             // It cannot have panicked without having said so.
             drop(service.join());
         }
+        self.end_mapping();
         self.chains.end();
     }
 
@@ -352,6 +361,7 @@ impl NetworkedNode {
                 Membership::Suspended => {
                     let (node, epoch) = at();
                     self.log().on_suspended(node, epoch);
+                    self.suspend_pages();
                 }
                 Membership::Fenced => {
                     let (node, epoch) = at();
@@ -392,6 +402,9 @@ impl NetworkedNode {
     pub(super) fn drop_copies(&self) -> bool {
         let machine = self.actor.enter();
         self.memory.locks.close_all();
+        if let Some(pages) = self.memory.pages() {
+            pages.end_holds();
+        }
         let mut store = StoreOf::alone(&self.memory, self.id, Contents::None);
         let mut frames = Vec::new();
         store.published(|frame, _, _| frames.push(frame));

@@ -140,6 +140,7 @@ fn timing() -> Timing {
 
 fn join(id: NodeId, transport: Arc<dyn Transport>) -> Arc<NetworkedNode> {
     let setup = NodeSetup {
+        map_base: crate::memory::pages::DEFAULT_BASE,
         rack: rack(),
         id,
         timing: timing(),

@@ -1,11 +1,16 @@
 //! What every store promises to the node's machines, written once against `node::Store`, and run on the live
-//! one.
+//! ones: the cache's, and that of mapped pages.
 //!
 //! A store of another driver joins by implementing [`Driver`] and calling the same functions.
 
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use live::memory::pages::{Addresses, DEFAULT_BASE, MappedRange, Pages};
 use live::memory::{Hints, NodeMemory, StoreOf, Unpinned, contents_of};
 use node::{Access, DataRef, FrameId, Pinned, Reservation, Store};
-use wire::{BlockSize, BlockTag, GlobalAddr, NodeId};
+use wire::{BlockSize, BlockTag, GlobalAddr, Nanos, NodeId};
 
 const ME: NodeId = NodeId(1);
 const OTHER: NodeId = NodeId(0);
@@ -42,22 +47,21 @@ impl Driver for Live {
     }
 
     fn look(&self, data: DataRef) -> u64 {
-        use std::sync::atomic::Ordering::Relaxed;
         let Some(words) = contents_of(&self.0, data) else { return 0 };
-        assert_eq!(words.len(), 32);
-        assert_eq!(words[0].load(Relaxed), words[31].load(Relaxed));
+        let last = words.last().unwrap();
+        assert_eq!(words[0].load(Relaxed), last.load(Relaxed));
         words[0].load(Relaxed)
     }
 
     fn write_pinned(&self, node: NodeId, frame: FrameId, value: u64) {
         // The pin goes on when this handle on it is dropped; `unpin` adopts it again.
-        let pinned = self.0[node.index()].cache.adopt(frame);
+        let pinned = self.0[node.index()].adopt(frame);
         let window = pinned.window(0, 256);
         (0..32).for_each(|word| window.set_word(word * 8, value));
     }
 
     fn unpin(&self, node: NodeId, frame: FrameId) -> bool {
-        self.0[node.index()].cache.adopt(frame).unpin(true) == Unpinned::AgentWaits(frame)
+        self.0[node.index()].adopt(frame).unpin(true) == Unpinned::AgentWaits(frame)
     }
 
     fn block(&self) -> BlockSize {
@@ -65,35 +69,101 @@ impl Driver for Live {
     }
 }
 
-/// Runs every scenario on a fresh rack of this driver.
+/// A rack whose nodes have the blocks mapped, in eight pages each, at addresses that no other test has at the same time.
+struct Mapped {
+    rack: Live,
+    ranges: Vec<MappedRange>,
+    _here: MutexGuard<'static, ()>,
+}
+
+static MAPPING: Mutex<()> = Mutex::new(());
+
+impl Driver for Mapped {
+    type Store<'a> = StoreOf<'a>;
+
+    fn new() -> Self {
+        let here = MAPPING.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut nodes, mut ranges) = (Vec::new(), Vec::new());
+        for node in [OTHER, ME] {
+            let memory = NodeMemory::new(BlockSize::DEFAULT, 8 * 4096, 1 << 20);
+            let base = DEFAULT_BASE + (u64::from(node.0) << 44);
+            let addresses = Addresses::reserve(base, 2, node).unwrap();
+            memory.map(addresses, Instant::now()).map_err(|(why, _)| why).unwrap();
+            let range = MappedRange::open(memory.pages().unwrap(), GlobalAddr::new(ME, 0), 128 << 12);
+            ranges.push(range.unwrap());
+            nodes.push(memory);
+        }
+        Self { rack: Live(nodes), ranges, _here: here }
+    }
+
+    fn store(&self, node: NodeId) -> StoreOf<'_> {
+        self.rack.store(node)
+    }
+
+    fn look(&self, data: DataRef) -> u64 {
+        self.rack.look(data)
+    }
+
+    fn write_pinned(&self, node: NodeId, frame: FrameId, value: u64) {
+        let memory = &self.rack.0[node.index()];
+        let tag = self.store(node).tag_of(frame).unwrap();
+        if self.store(node).lookup(tag) != Some((frame, Access::Modified)) {
+            // What can only be read has its contents from elsewhere.
+            let pinned = memory.adopt(frame);
+            let window = pinned.window(0, 4096);
+            return (0..512).for_each(|word| window.set_word(word * 8, value));
+        }
+        // As a thread does whose access waited; and its time is over at once.
+        let pages = memory.pages().unwrap();
+        pages.grant(&memory.adopt(frame), 0);
+        let first = tag.addr().offset() as usize / 8;
+        for word in [0, 511] {
+            self.ranges[node.index()].words()[first + word].store(value, Relaxed);
+        }
+        pages.end_holds();
+    }
+
+    fn unpin(&self, node: NodeId, frame: FrameId) -> bool {
+        self.rack.unpin(node, frame)
+    }
+
+    fn block(&self) -> BlockSize {
+        BlockSize::DEFAULT
+    }
+}
+
+/// Runs every scenario on a fresh rack of each driver.
 macro_rules! contract {
-    ($driver:ty: $($scenario:ident),* $(,)?) => {
-        $(#[test] fn $scenario() { super::$scenario(&<$driver as super::Driver>::new()); })*
+    ($($scenario:ident),* $(,)?) => {
+        mod live_store {
+            $(#[test] fn $scenario() { super::$scenario(&<super::Live as super::Driver>::new()); })*
+        }
+        mod page_store {
+            $(#[test] fn $scenario() { super::$scenario(&<super::Mapped as super::Driver>::new()); })*
+        }
     };
 }
 
-mod live_store {
-    contract!(super::Live:
-        a_reserved_frame_is_seen_by_nobody,
-        a_published_frame_is_found_with_its_access,
-        a_withdrawn_frame_is_gone_but_keeps_its_contents,
-        a_released_frame_is_room_again,
-        a_frame_published_pinned_refuses_every_agent_until_its_thread_is_done,
-        several_refusals_during_one_pin_are_reported_once,
-        an_unpin_reports_nothing_if_nobody_was_refused,
-        an_upgrade_pins_for_the_thread_that_waited,
-        an_upgrade_of_a_pinned_frame_is_refused,
-        a_downgraded_frame_stays_readable_and_downgrading_it_again_changes_nothing,
-        contents_travel_between_nodes,
-        a_frame_filled_from_untouched_memory_holds_zeroes_whatever_it_held_before,
-        a_retained_copy_outlives_its_frame,
-        home_memory_starts_as_zeroes_and_keeps_what_is_written,
-        a_full_bucket_offers_its_oldest_block,
-        an_access_makes_a_block_young,
-        frames_that_are_pinned_or_being_evicted_are_no_victims,
-        a_bucket_with_no_victim_is_busy,
-    );
-}
+contract!(
+    a_reserved_frame_is_seen_by_nobody,
+    a_published_frame_is_found_with_its_access,
+    a_withdrawn_frame_is_gone_but_keeps_its_contents,
+    a_released_frame_is_room_again,
+    a_frame_published_pinned_refuses_every_agent_until_its_thread_is_done,
+    several_refusals_during_one_pin_are_reported_once,
+    an_unpin_reports_nothing_if_nobody_was_refused,
+    an_upgrade_pins_for_the_thread_that_waited,
+    an_upgrade_of_a_pinned_frame_is_refused,
+    a_downgraded_frame_stays_readable_and_downgrading_it_again_changes_nothing,
+    contents_travel_between_nodes,
+    a_frame_filled_from_untouched_memory_holds_zeroes_whatever_it_held_before,
+    a_retained_copy_outlives_its_frame,
+    home_memory_starts_as_zeroes_and_keeps_what_is_written,
+    a_full_bucket_offers_its_oldest_block,
+    an_access_makes_a_block_young,
+    frames_that_are_pinned_or_being_evicted_are_no_victims,
+    a_bucket_with_no_victim_is_busy,
+);
 
 fn tag<D: Driver>(rack: &D, number: u64) -> BlockTag {
     rack.block().tag(GlobalAddr::new(ME, number * rack.block().bytes()))
@@ -106,9 +176,16 @@ fn reserve<D: Driver>(rack: &D, tag: BlockTag) -> FrameId {
     }
 }
 
+/// A miss fills a frame before it is published.
+fn reserve_filled<D: Driver>(rack: &D, number: u64) -> FrameId {
+    let frame = reserve(rack, tag(rack, number));
+    rack.store(ME).fill(frame, rack.store(ME).home_contents(tag(rack, number)));
+    frame
+}
+
 /// Publishes block `number` with `value` in it.
 fn publish<D: Driver>(rack: &D, number: u64, access: Access, value: u64) -> FrameId {
-    let frame = reserve(rack, tag(rack, number));
+    let frame = reserve_filled(rack, number);
     rack.store(ME).publish(frame, tag(rack, number), access, true);
     rack.write_pinned(ME, frame, value);
     assert!(!rack.unpin(ME, frame));
@@ -150,7 +227,7 @@ fn a_released_frame_is_room_again<D: Driver>(rack: &D) {
 }
 
 fn a_frame_published_pinned_refuses_every_agent_until_its_thread_is_done<D: Driver>(rack: &D) {
-    let frame = reserve(rack, tag(rack, 3));
+    let frame = reserve_filled(rack, 3);
     rack.store(ME).publish(frame, tag(rack, 3), Access::Modified, true);
     assert_eq!(rack.store(ME).withdraw(frame), Err(Pinned));
     assert_eq!(rack.store(ME).downgrade(frame), Err(Pinned));
@@ -297,4 +374,44 @@ fn a_live_thread_reads_and_writes_what_the_store_published() {
     assert_eq!(cache.load_word(&mut hints, at), Some(8));
     assert_eq!(cache.store_word(&mut hints, at, 9), None, "it is only shared");
     assert_eq!(hints.hits(), 1);
+}
+
+#[test]
+fn a_granted_page_stays_for_its_hold_and_the_agent_is_told_when_it_is_over() {
+    let rack = Mapped::new();
+    let frame = reserve_filled(&rack, 3);
+    rack.store(ME).publish(frame, tag(&rack, 3), Access::Modified, true);
+    let memory = &rack.rack.0[ME.index()];
+    let pages = memory.pages().unwrap();
+    pages.grant(&memory.adopt(frame), 0);
+    assert!(!rack.unpin(ME, frame));
+    assert_eq!(rack.store(ME).withdraw(frame), Err(Pinned));
+    assert_eq!(rack.store(ME).downgrade(frame), Err(Pinned));
+    assert_eq!(pages.due(Nanos::ZERO), []);
+    let until = pages.deadline();
+    assert!(until < Nanos::MAX);
+    std::thread::sleep(Duration::from_nanos(Pages::HOLD.0));
+    assert_eq!(pages.due(until), [frame], "once for both");
+    assert_eq!(pages.deadline(), Nanos::MAX);
+    assert_eq!(rack.store(ME).downgrade(frame), Ok(()));
+}
+
+#[test]
+fn a_page_comes_back_to_its_place_after_its_slot_was_for_another_block() {
+    let rack = Mapped::new();
+    fill_bucket(&rack);
+    let Reservation::Evict { frame, tag: old, .. } = victim(&rack, |_| false) else { panic!("it is full") };
+    assert_eq!(rack.store(ME).withdraw(frame), Ok(()));
+    rack.store(ME).assign(frame, tag(&rack, 50));
+    rack.store(ME).fill(frame, rack.store(ME).home_contents(tag(&rack, 50)));
+    rack.store(ME).publish(frame, tag(&rack, 50), Access::Modified, true);
+    rack.write_pinned(ME, frame, 50);
+    assert!(!rack.unpin(ME, frame));
+    assert_eq!(rack.store(ME).lookup(old), None);
+    assert_eq!(rack.ranges[ME.index()].words()[50 * 512].load(Relaxed), 50);
+    assert_eq!(rack.store(ME).withdraw(frame), Ok(()));
+    rack.store(ME).assign(frame, old);
+    rack.store(ME).fill(frame, rack.store(ME).home_contents(old));
+    rack.store(ME).publish(frame, old, Access::Shared, false);
+    assert_eq!(rack.look(rack.store(ME).contents(frame)), 0, "what was there has left");
 }

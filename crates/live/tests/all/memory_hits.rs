@@ -27,7 +27,7 @@ impl OneNode {
 
     fn publish_in(&self, frame: FrameId, number: u64, access: Access, value: u64) {
         self.store().publish(frame, tag(number), access, true);
-        let pinned = self.cache().adopt(frame);
+        let pinned = self.0[0].adopt(frame);
         set_all(&pinned.window(0, 256), value);
         assert_eq!(pinned.unpin(true), Unpinned::Quiet);
     }
@@ -151,7 +151,7 @@ fn access_changes_take_effect_on_hints_made_before() {
     assert_eq!(cache.store_word(&mut hints, addr(1, 0), 11), None);
 
     assert_eq!(node.store().upgrade(frame), Ok(()));
-    assert_eq!(cache.adopt(frame).unpin(false), Unpinned::Quiet);
+    assert_eq!(node.0[0].adopt(frame).unpin(false), Unpinned::Quiet);
     assert_eq!(cache.store_word(&mut hints, addr(1, 0), 12), Some(Unpinned::Quiet));
 
     assert_eq!(node.store().downgrade(frame), Ok(()));
@@ -296,5 +296,5 @@ fn an_inspection_across_the_end_of_the_block_is_a_bug() {
 fn adopting_a_frame_that_nobody_pinned_is_a_bug() {
     let node = OneNode::new();
     let frame = node.publish(1, Access::Shared, 7);
-    let _ = node.cache().adopt(frame).unpin(false);
+    let _ = node.0[0].adopt(frame).unpin(false);
 }

@@ -63,7 +63,7 @@ impl Shared {
         for number in 0..BLOCKS {
             let Reservation::Reserved(frame) = store.reserve(tag(number), |_| false) else { panic!("empty") };
             store.publish(frame, tag(number), Access::Modified, true);
-            let pinned = all[0].cache.adopt(frame);
+            let pinned = all[0].adopt(frame);
             set_all(&pinned.window(0, BLOCK.len()), number << 40);
             assert_eq!(pinned.unpin(true), Unpinned::Quiet);
             store.withdraw(frame).expect("nobody else is here");
@@ -169,7 +169,7 @@ impl Shared {
             let number = dice.below(BLOCKS);
             match store.lookup(tag(number)) {
                 Some((frame, Access::Shared)) if dice.below(4) == 0 => match store.upgrade(frame) {
-                    Ok(()) => assert_eq!(self.all[0].cache.adopt(frame).unpin(false), Unpinned::Quiet),
+                    Ok(()) => assert_eq!(self.all[0].adopt(frame).unpin(false), Unpinned::Quiet),
                     Err(Pinned) => {
                         refusals += 1;
                         assert_eq!(reports.recv_timeout(Duration::from_secs(10)).unwrap(), frame);

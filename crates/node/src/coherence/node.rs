@@ -161,6 +161,17 @@ impl<R: Rules> Node<R> {
         self.requesters.on_leaving(&mut context!(self, at, store, out))
     }
 
+    /// This block is to leave the cache, if it is there. Whoever waits for that gets [`crate::Outcome::Retry`].
+    pub fn on_evict<S: Store>(
+        &mut self,
+        at: Moment,
+        tag: BlockTag,
+        store: &mut S,
+        out: &mut Vec<Effect>,
+    ) -> Started {
+        self.requesters.on_evict(&mut context!(self, at, store, out), tag)
+    }
+
     /// A thread allocates `len` bytes in the memory of `home`.
     pub fn on_alloc<S: Store>(
         &mut self,

@@ -155,6 +155,7 @@ pub(crate) fn error_words(error: &Error) -> [u64; 3] {
         Error::QuarantineTooShort { quarantine, least } => (20, quarantine.0, least.0),
         Error::TooManyCopies { copies, memories } => (21, *copies as u64, *memories as u64),
         Error::TooManyAttached { most } => (22, *most as u64, 0),
+        Error::TooManyPinned { most } => (23, *most as u64, 0),
     };
     [kind, first, second]
 }
@@ -204,6 +205,7 @@ fn parse_error(kind: u64, first: u64, second: u64) -> Result<Error, Malformed> {
         20 => Error::QuarantineTooShort { quarantine: Nanos(first), least: Nanos(second) },
         21 => Error::TooManyCopies { copies: size(first)?, memories: size(second)? },
         22 => Error::TooManyAttached { most: size(first)? },
+        23 => Error::TooManyPinned { most: size(first)? },
         _ => return Err(Malformed),
     })
 }

@@ -2,7 +2,7 @@
 
 use wire::{BlockTag, PacketKind, Refusal, Rules, SlotId};
 
-use super::{Fetch, Requesters, Wait, Work};
+use super::{Fetch, Leaves, Requesters, Wait, Work};
 use crate::coherence::context::Context;
 use crate::coherence::message::{Outcome, Started};
 use crate::store::{Access, Reservation, Store};
@@ -26,7 +26,7 @@ impl Requesters {
             return Started::Join(slot);
         }
         let peek = words.and_then(|words| self.as_peek(cx, tag, words));
-        let fetch = Fetch { tag, access, frame: None, victim: None, refusals: 0, peek, leaves: false };
+        let fetch = Fetch { tag, access, frame: None, victim: None, refusals: 0, peek, leaves: Leaves::No };
         if cx.is_down(tag) {
             return self.refuse(cx, Work::Fetch(fetch));
         }
@@ -53,19 +53,25 @@ impl Requesters {
     ) {
         fetch.victim = None;
         let event = match cx.store.lookup(fetch.tag) {
-            Some((frame, Access::Modified)) if fetch.leaves => {
+            Some((frame, access))
+                if fetch.leaves == Leaves::Always
+                    || fetch.leaves == Leaves::IfModified && access == Access::Modified =>
+            {
                 fetch.victim = Some(frame);
-                Some((PacketKind::EvictModified, fetch.tag))
+                Some((evict(access), fetch.tag))
             }
             // It is gone, or the home has it by now.
-            _ if fetch.leaves => return self.complete_fetch(cx, slot, fetch, Outcome::Retry),
+            _ if fetch.leaves != Leaves::No => return self.complete_fetch(cx, slot, fetch, Outcome::Retry),
             Some((frame, have)) if have >= fetch.access => {
                 let outcome = cx.store.pin(frame).map_or(Outcome::Retry, |()| Outcome::Pinned(frame));
                 return self.complete_fetch(cx, slot, fetch, outcome);
             }
             Some(_) => Some((PacketKind::WriteShared, fetch.tag)),
             None if fetch.peek.is_some() => Some((PacketKind::Peek, fetch.tag)),
-            None if fetch.frame.is_some() => Some((miss(fetch.access), fetch.tag)),
+            None if let Some(frame) = fetch.frame => {
+                cx.store.assign(frame, fetch.tag);
+                Some((miss(fetch.access), fetch.tag))
+            }
             None => match cx.store.reserve(fetch.tag, |frame| self.is_victim(frame)) {
                 Reservation::Reserved(frame) => {
                     fetch.frame = Some(frame);
@@ -75,14 +81,7 @@ impl Requesters {
                 Reservation::Evict { tag, .. } if cx.is_down(tag) => None,
                 Reservation::Evict { frame, tag, access } => {
                     fetch.victim = Some(frame);
-                    Some((
-                        if access == Access::Shared {
-                            PacketKind::EvictShared
-                        } else {
-                            PacketKind::EvictModified
-                        },
-                        tag,
-                    ))
+                    Some((evict(access), tag))
                 }
                 Reservation::Busy => None,
             },
@@ -126,5 +125,12 @@ const fn miss(access: Access) -> PacketKind {
     match access {
         Access::Shared => PacketKind::ReadMiss,
         Access::Modified => PacketKind::WriteMiss,
+    }
+}
+
+const fn evict(access: Access) -> PacketKind {
+    match access {
+        Access::Shared => PacketKind::EvictShared,
+        Access::Modified => PacketKind::EvictModified,
     }
 }

@@ -33,7 +33,7 @@ impl Slot {
     fn describe(&self) -> String {
         let mut text = match self.work {
             Work::None => String::from("is done"),
-            Work::Fetch(fetch) if fetch.leaves => String::from("sends its copy home"),
+            Work::Fetch(fetch) if fetch.leaves != super::Leaves::No => String::from("sends its copy home"),
             Work::Fetch(fetch) => {
                 format!("fetches to have it {:?}, refused {}x", fetch.access, fetch.refusals)
             }

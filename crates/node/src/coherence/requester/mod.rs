@@ -111,8 +111,19 @@ pub(crate) struct Fetch {
     refusals: u32,
     /// Read where they are, as long as it is not given up.
     peek: Option<peek::Words>,
-    /// No: the block is to leave the cache, because the node leaves the rack (`leaving.rs`).
-    leaves: bool,
+    /// It is to leave the cache instead.
+    leaves: Leaves,
+}
+
+/// Whether a block is to leave the cache (`leaving.rs`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Leaves {
+    /// No: it is wanted.
+    No,
+    /// If nobody else has it, because the node leaves the rack.
+    IfModified,
+    /// In any case.
+    Always,
 }
 
 /// Why a slot with work has no event open.

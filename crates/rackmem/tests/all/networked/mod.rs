@@ -5,6 +5,7 @@ mod copies;
 mod histories;
 mod lies;
 mod locks;
+mod mapped;
 mod names;
 mod one_sided;
 mod rig;

@@ -1,7 +1,7 @@
 //! A rack whose places have transports of their own, and can be killed, cut off and restarted one by one.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -80,7 +80,14 @@ pub(crate) struct Processes {
     switch: Option<SwitchThread>,
     faulty: bool,
     process: ProcessConfig,
+    /// Nodes of one process map memory at different addresses, and racks one after the other.
+    #[allow(dead_code, reason = "kept until the rack has ended")]
+    mapping: Option<MutexGuard<'static, ()>>,
 }
+
+static MAPPING: Mutex<()> = Mutex::new(());
+/// Where the first node of a rack maps memory; racks that do not have the usual addresses.
+const MAP_BASE: u64 = 0x3000_0000_0000;
 
 /// Every hundredth message is lost, every hundredth comes twice, and neighbours overtake each other.
 fn faults() -> Rules<Passing> {
@@ -129,11 +136,34 @@ impl Processes {
         Self::start_as(config, faulty, Scheduling::Fair)
     }
 
+    /// One whose nodes map memory, each at addresses of its own.
+    pub(crate) fn start_mapped(faulty: bool, config: Config) -> Self {
+        let mapping = MAPPING.lock().unwrap_or_else(PoisonError::into_inner);
+        let process =
+            ProcessConfig { timing: Timing::new(TIMEOUT), map_base: MAP_BASE, ..ProcessConfig::default() };
+        let mut rack = Self::start_process(config, faulty, process);
+        rack.mapping = Some(mapping);
+        rack
+    }
+
     fn start_as(config: Config, faulty: bool, scheduling: Scheduling) -> Self {
-        let (hub, nodes) = (Hub::default(), config.nodes);
         let process = ProcessConfig { timing: Timing::new(TIMEOUT), scheduling, ..ProcessConfig::default() };
+        Self::start_process(config, faulty, process)
+    }
+
+    fn start_process(config: Config, faulty: bool, process: ProcessConfig) -> Self {
+        let (hub, nodes) = (Hub::default(), config.nodes);
         let switch = Some(start_switch(&hub, &config, faulty, &process));
-        let mut rack = Self { hub, config, nodes: Vec::new(), cables: Vec::new(), switch, faulty, process };
+        let mut rack = Self {
+            hub,
+            config,
+            nodes: Vec::new(),
+            cables: Vec::new(),
+            switch,
+            faulty,
+            process,
+            mapping: None,
+        };
         // All at once: the rack waits for all before it begins.
         let joined: Vec<_> = std::thread::scope(|scope| {
             let rack = &rack;
@@ -148,7 +178,9 @@ impl Processes {
         let node = NodeId(node as u16);
         let inner = connect(&self.hub, PeerId::node(node), self.faulty);
         let cable = Arc::new(Cable { inner, cut: AtomicBool::new(false), lies: Lies::default() });
-        (Rack::join_over(self.config.clone(), node, &self.process, cable.clone()).unwrap(), cable)
+        let map_base = self.process.map_base + ((u64::from(node.0) * self.config.nodes as u64) << 39);
+        let process = ProcessConfig { map_base, ..self.process };
+        (Rack::join_over(self.config.clone(), node, &process, cable.clone()).unwrap(), cable)
     }
 
     /// The process ends without a word.

@@ -1,0 +1,190 @@
+//! What is done for a thread that waits in a fault, once its node has the block.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Duration;
+
+use node::{Access, FrameId};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use wire::{BlockTag, GlobalAddr, Nanos};
+
+use super::{Pages, Right, Slot, addr_at};
+use crate::memory::PinnedFrame;
+
+/// A thread of the application that waits until it may make its access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Faulted {
+    /// Where, in this process.
+    pub pointer: usize,
+    /// The same in the rack.
+    pub addr: GlobalAddr,
+    /// What it needs.
+    pub access: Access,
+    /// The file has nothing there.
+    is_missing: bool,
+    /// The thread and the address, as one number.
+    pub who: u64,
+}
+
+impl Pages {
+    /// Waits until a thread of the application waits, or a hold is over that an agent waits for; at most so long.
+    pub fn wait(&self, most: Duration) {
+        let mut fds = [
+            PollFd::from_borrowed_fd(self.views.fault_fd(), PollFlags::IN),
+            PollFd::new(&self.alarm, PollFlags::IN),
+        ];
+        let most = Timespec::try_from(most).expect("some seconds");
+        // Interrupted, or nothing has come: the caller looks.
+        let _ = poll(&mut fds, Some(&most));
+        if fds[1].revents().contains(PollFlags::IN) {
+            // Another thread may have read it.
+            let _ = rustix::io::read(&self.alarm, &mut [0; 8]);
+        }
+    }
+
+    /// Threads that have begun to wait since the last call, some at a time.
+    pub fn faulted(&self) -> Vec<Faulted> {
+        let mut faults = Vec::new();
+        self.views.faults(&mut faults);
+        let of = |fault: super::userfault::Fault| {
+            let pointer = usize::try_from(fault.address).expect("an address of this process");
+            let offset = self.views.offset(pointer).expect("only the view's faults come here");
+            let access = if fault.writes { Access::Modified } else { Access::Shared };
+            let who = u64::from(fault.thread) << 32 ^ fault.address;
+            Faulted { pointer, addr: addr_at(offset), access, is_missing: fault.is_missing, who }
+        };
+        faults.into_iter().map(of).collect()
+    }
+
+    /// True if the access is allowed by now: several threads may have waited for the same page. They try again.
+    pub fn is_granted(&self, faulted: &Faulted) -> bool {
+        let needs = if faulted.access == Access::Modified { Right::Write } else { Right::Read };
+        let tag = self.block.tag(faulted.addr);
+        let granted = !faulted.is_missing
+            && self.table().slot_of(tag.bits()).is_some_and(|slot| {
+                let slot = &self.slots[slot as usize];
+                slot.tag.load(Acquire) == tag.bits() && slot.right() >= needs
+            });
+        if granted {
+            self.wake(tag);
+        }
+        granted
+    }
+
+    /// Has whoever waits for this block try again.
+    pub fn wake(&self, tag: BlockTag) {
+        self.views.wake(self.offset_of_block(tag), self.block.len());
+    }
+
+    /// Lets the application do with a pinned page what the node may do with its block, and holds it from now on. Threads that
+    /// wait for it go on; `who` is [`Faulted::who`] of the one that it was brought for, or 0.
+    ///
+    /// # Panics
+    /// If it is not pinned, or no page.
+    pub fn grant(&self, pinned: &PinnedFrame<'_>, who: u64) {
+        let slot = self.index(pinned.frame()).expect("a page");
+        let it = &self.slots[slot];
+        let access = it.meta.access().expect("a pinned page is published");
+        let (offset, len) = (self.offset(slot), self.block.len());
+        let may = if access == Access::Modified { Right::Write } else { Right::Read };
+        // Before the thread can run: it has the whole of it.
+        it.held_until.store((self.now() + it.next_hold(who)).0, Release);
+        match it.right() {
+            Right::None => self.views.allow(offset, len, may == Right::Write),
+            Right::Read if may == Right::Write => self.views.protect(offset, len, false),
+            // It may have been taken from the view by other ways, or have waited for nothing.
+            _ => {
+                self.views.withdraw(offset, len);
+                self.views.allow(offset, len, may == Right::Write);
+            }
+        }
+        it.set_right(may);
+    }
+
+    /// For the random choices of the thread that resolves faults: nodes must not all choose alike.
+    pub fn seed(&self) -> u64 {
+        self.now().0 ^ u64::from(std::process::id()) << 32
+    }
+
+    /// True if the frame is a page.
+    pub fn has(&self, frame: FrameId) -> bool {
+        self.index(frame).is_some()
+    }
+
+    /// A block and those behind it that are mapped, so many in all.
+    pub fn from(&self, first: BlockTag, count: usize) -> Vec<BlockTag> {
+        let behind = |index: u64| BlockTag::from_bits(first.bits() + (index << self.block.shift()));
+        (0..count as u64).map(behind).take_while(|tag| self.covers(*tag)).collect()
+    }
+
+    /// True if the block has a page that is published.
+    pub fn has_block(&self, tag: BlockTag) -> bool {
+        self.lookup(tag).is_some()
+    }
+
+    /// Takes every right of the application away, for as long as the caller keeps the node's actor: what is cached does not
+    /// count at the moment.
+    pub fn suspend(&self) {
+        for slot in 0..self.slots.len() {
+            if self.slots[slot].meta.access().is_some() && !self.slots[slot].meta.is_pinned() {
+                self.take_away(slot);
+            }
+        }
+    }
+
+    /// One more page is pinned by the application; false if that are a quarter of all.
+    pub fn may_pin(&self) -> bool {
+        let most = self.most_pinned();
+        self.pinned.fetch_update(Relaxed, Relaxed, |pinned| (pinned < most).then_some(pinned + 1)).is_ok()
+    }
+
+    /// How many pages the application may pin.
+    pub fn most_pinned(&self) -> usize {
+        self.slots.len() / 4
+    }
+
+    /// One is not any more.
+    pub fn unpinned(&self) {
+        self.pinned.fetch_sub(1, Relaxed);
+    }
+
+    /// Closes the application's view for good: an access ends the process.
+    pub fn close_all(&self) {
+        self.views.close_all();
+    }
+
+    /// No page is held any more.
+    pub fn end_holds(&self) {
+        for slot in &self.slots {
+            slot.held_until.store(0, Release);
+        }
+    }
+}
+
+impl Slot {
+    /// How long it is held this time.
+    fn next_hold(&self, who: u64) -> Nanos {
+        let again = who != 0 && self.granted_to.swap(who, Relaxed) == who;
+        let in_a_row = if again { self.in_a_row.load(Relaxed) + 1 } else { 0 };
+        let hold = Nanos(Pages::HOLD.0 << in_a_row).min(Pages::LONGEST_HOLD);
+        if hold < Pages::LONGEST_HOLD || !again {
+            self.in_a_row.store(in_a_row, Relaxed);
+        }
+        hold
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_again_and_again_without_having_got_on_is_left_more_time_within_a_bound() {
+        let slot = Slot::default();
+        let holds: Vec<u64> = (0..40).map(|_| slot.next_hold(7).0 / Pages::HOLD.0).collect();
+        assert_eq!(holds[..4], [1, 2, 4, 8]);
+        assert_eq!(*holds.last().unwrap(), Pages::LONGEST_HOLD.0 / Pages::HOLD.0);
+        assert_eq!(slot.next_hold(8), Pages::HOLD, "another access");
+        assert_eq!(slot.next_hold(0), Pages::HOLD);
+        assert_eq!(slot.next_hold(0), Pages::HOLD, "nobody's");
+    }
+}

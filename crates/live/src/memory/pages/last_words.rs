@@ -1,0 +1,119 @@
+//! What a process says that ends because of an access which the rack cannot have: of a child of the process that mapped the
+//! memory, or through a pointer into a mapping that was closed.
+//!
+//! Such an access raises SIGSEGV, as the range has no page there. A handler writes one line and lets the signal do what it does;
+//! signals for other addresses go to whoever had the handler before. A program that takes the signal for itself later has its
+//! own last words.
+//!
+//! Unsafe code: a signal handler. It uses its stack, atomics, `write` and `sigaction`, which may all be used there.
+#![allow(unsafe_code)]
+
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::sync::Once;
+use std::sync::atomic::{
+    AtomicI32, AtomicPtr, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+
+/// Ranges of one process: one a node, and few processes have more than one.
+const MOST: usize = 64;
+static STARTS: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
+static ENDS: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
+/// The process that has mapped something.
+static PROCESS: AtomicI32 = AtomicI32::new(0);
+/// Who had the signal before.
+static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(std::ptr::null_mut());
+
+/// From now on an access to this range that cannot be made has last words.
+pub(super) fn prepare(range: Range<usize>) {
+    static INSTALLED: Once = Once::new();
+    PROCESS.store(std::process::id().cast_signed(), Release);
+    if !STARTS.iter().any(|start| start.load(Relaxed) == range.start) {
+        // Without space for it, the process ends without a word.
+        let free =
+            STARTS.iter().position(|start| start.compare_exchange(0, range.start, Release, Relaxed).is_ok());
+        if let Some(index) = free {
+            ENDS[index].store(range.end, Release);
+        }
+    }
+    INSTALLED.call_once(|| {
+        // SAFETY: zero bytes are a `sigaction`: no flags, an empty mask.
+        let (mut action, mut before): (libc::sigaction, libc::sigaction) =
+            unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+        action.sa_sigaction = on_signal as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        // SAFETY: asks for the handler in place, and writes it to a value that lives through the call.
+        if unsafe { libc::sigaction(libc::SIGSEGV, std::ptr::null(), &raw mut before) } == 0 {
+            BEFORE.store(Box::into_raw(Box::new(before)), Release);
+            // SAFETY: the handler keeps to what may be done in one (see the module's head). That it fails changes nothing.
+            unsafe { libc::sigaction(libc::SIGSEGV, &raw const action, std::ptr::null_mut()) };
+        }
+    });
+}
+
+extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel gives a handler with SA_SIGINFO the signal's information.
+    let at = unsafe { (*info).si_addr() } as usize;
+    let ours = |index: usize| (STARTS[index].load(Acquire)..ENDS[index].load(Acquire)).contains(&at);
+    let before = BEFORE.load(Acquire);
+    if let Some(index) = (0..MOST).find(|index| ours(*index)) {
+        say(at, STARTS[index].load(Relaxed));
+    } else if !before.is_null() {
+        // SAFETY: it was stored before this handler was installed, and is never freed.
+        let before = unsafe { &*before };
+        if before.sa_sigaction != libc::SIG_DFL && before.sa_sigaction != libc::SIG_IGN {
+            // SAFETY: whoever had the signal before gave this address as a handler, of the kind that the flag says.
+            unsafe {
+                if before.sa_flags & libc::SA_SIGINFO != 0 {
+                    let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
+                        std::mem::transmute(before.sa_sigaction);
+                    handler(signal, info, context);
+                } else {
+                    let handler: extern "C" fn(i32) = std::mem::transmute(before.sa_sigaction);
+                    handler(signal);
+                }
+            }
+            return;
+        }
+    }
+    // The access is made again, and does what it does without a handler.
+    // SAFETY: zero bytes are the default action.
+    unsafe {
+        let default: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, &raw const default, std::ptr::null_mut());
+    }
+}
+
+fn say(at: usize, start: usize) {
+    let addr = super::addr_at(at - start);
+    let is_child = std::process::id().cast_signed() != PROCESS.load(Relaxed);
+    let cause = if is_child {
+        "a child does not have its parent's mappings; join the rack in the process that maps"
+    } else {
+        "it is not mapped, or not any more"
+    };
+    let mut line = Line { bytes: [0; 256], len: 0 };
+    // A line that is too long is cut.
+    let _ = writeln!(line, "rackmem: {addr} at {at:#x} cannot be accessed: {cause}.");
+    // SAFETY: writes so many bytes of a buffer that lives through the call.
+    let written = unsafe { libc::write(2, line.bytes.as_ptr().cast(), line.len) };
+    // Nobody may listen.
+    let _ = written;
+}
+
+/// A line on the stack.
+struct Line {
+    bytes: [u8; 256],
+    len: usize,
+}
+
+impl std::fmt::Write for Line {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let free = &mut self.bytes[self.len..];
+        let len = free.len().min(text.len());
+        free[..len].copy_from_slice(&text.as_bytes()[..len]);
+        self.len += len;
+        Ok(())
+    }
+}

@@ -1,0 +1,262 @@
+//! Mapped memory: blocks that applications reach through pointers.
+//!
+//! Runs on a server whose process has joined a rack of processes. Blocks of a mapped range live here and not in the
+//! [cache](super::cache::Cache): each in its place of one sparse file, which the application sees through the processor's page
+//! tables. The machines see pages as frames, numbered behind those of the cache ([`super::StoreOf`]).
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `views` | the file and its two views |
+//! | `userfault` | the kernel's side of a fault |
+//! | `table` | which page has which block; who goes, who waits |
+//! | `agent` | what the machines do with a page |
+//! | `grant` | what is done for a thread that waits in a fault |
+//! | `range` | the ranges that are mapped |
+//! | `refused` | why there is no mapped memory |
+//! | `last_words` | what a process says that ends because of an access |
+//!
+//! # What must always hold
+//! 1. What the processor lets the application do with a page ([`Right`]) is never more than what the node may do with the
+//!    block: a right is given after the page is published, and taken before the answer that says so is sent.
+//! 2. While a thread has a page pinned by a call, or an agent reads it, the application cannot write in it: pinning takes the
+//!    right to write first. So no store is lost, and whoever copies a pinned page sees one moment.
+//! 3. A page that was granted stays for [`Pages::HOLD`] or longer: agents are refused until then, and told when it is over
+//!    ([`Pages::due`]). An access through a pointer reports no end; without a hold two nodes could take a page from each
+//!    other for ever, before either has used it.
+//! 4. Rights are changed by whoever holds the lock of the node's actor, or has the page pinned. These two exclude each other.
+//!
+//! # Why this is a memory model
+//! A block is writable on one node, and then readable on no other: the protocol grants a write when every other copy is
+//! withdrawn. Taking a right is a change of page tables that ends on all processors before the call returns: every access that
+//! was under way has been performed by then. So all accesses through pointers are ordered as on one machine, and a program has
+//! the memory model of its language, atomics included, across any pages.
+
+mod agent;
+mod grant;
+mod last_words;
+mod range;
+mod refused;
+mod table;
+mod userfault;
+mod views;
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{
+    AtomicU8, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use node::FrameId;
+use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
+use wire::addr::OFFSET_BITS;
+use wire::{BlockSize, BlockTag, GlobalAddr, Nanos, NodeId};
+
+pub use self::grant::Faulted;
+pub use self::range::{BadRange, MappedRange};
+pub use self::refused::Refused;
+use self::table::Table;
+use self::views::{PAGE, Reserved, Views};
+use super::frame_word::FrameMeta;
+
+/// Where the rack's memory lies in every process, unless they agree on something else: nothing else takes this range.
+pub const DEFAULT_BASE: u64 = 0x2000_0000_0000;
+/// Log of the bytes that a node's memory may have to be mapped: 512 GiB. Those of 64 nodes lie side by side.
+const NODE_SHIFT: u32 = 39;
+
+/// The addresses at which a process will map the rack's memory, reserved when it joins.
+pub struct Addresses {
+    reserved: Reserved,
+}
+
+impl Addresses {
+    /// Reserves them, for a rack of so many nodes.
+    ///
+    /// # Errors
+    /// If something has a part of them.
+    pub fn reserve(base: u64, nodes: usize, whom: NodeId) -> Result<Self, Refused> {
+        let start = usize::try_from(base).ok().filter(|start| *start > 0 && start.is_multiple_of(1 << 30));
+        let start = start.ok_or(Refused::Base { base })?;
+        let reserved = Reserved::new(start, nodes << NODE_SHIFT, format!("node {}", whom.0))?;
+        Ok(Self { reserved })
+    }
+}
+
+/// What the processor lets the application do with a page.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+enum Right {
+    /// Every access faults.
+    None,
+    /// A store faults.
+    Read,
+    Write,
+}
+
+/// The pages of one node.
+pub struct Pages {
+    views: Views,
+    block: BlockSize,
+    nodes: usize,
+    /// The frame that is the first page.
+    first: u32,
+    slots: Box<[Slot]>,
+    table: Mutex<Table>,
+    /// When the next hold is over that an agent waits for: `table.waiting` has it.
+    deadline: AtomicU64,
+    /// Rings then, for the thread that resolves faults: no other one may be awake.
+    alarm: OwnedFd,
+    /// Pages that the application has pinned.
+    pinned: AtomicUsize,
+    /// The node's clock began then.
+    started: Instant,
+}
+
+/// A page, or space for one.
+#[derive(Default)]
+struct Slot {
+    meta: FrameMeta,
+    /// Its block, from when it is reserved.
+    tag: AtomicU64,
+    /// A [`Right`].
+    right: AtomicU8,
+    /// No agent gets it before.
+    held_until: AtomicU64,
+    /// Which access it was granted for last, and how often in a row.
+    granted_to: AtomicU64,
+    in_a_row: AtomicU8,
+}
+
+impl Slot {
+    fn right(&self) -> Right {
+        match self.right.load(Acquire) {
+            0 => Right::None,
+            1 => Right::Read,
+            _ => Right::Write,
+        }
+    }
+
+    fn set_right(&self, right: Right) {
+        self.right.store(right as u8, Release);
+    }
+}
+
+impl Pages {
+    /// How long a granted page stays: until the faulting thread has been woken and has made its access. On a machine that is
+    /// full that takes longer; so the hold doubles each time the same access of the same thread faults again, up to
+    /// [`Pages::LONGEST_HOLD`].
+    pub const HOLD: Nanos = Nanos::from_micros(20);
+    /// A scheduler's slice.
+    pub const LONGEST_HOLD: Nanos = Nanos::from_micros(20 << 8);
+
+    /// Pages of `bytes` at most, numbered from `first` on, of a node whose clock began then.
+    ///
+    /// # Errors
+    /// If the kernel does not provide what it takes, or blocks are no whole pages; with the addresses, for another attempt.
+    pub fn new(
+        addresses: Addresses,
+        block: BlockSize,
+        bytes: u64,
+        (first, started): (u32, Instant),
+    ) -> Result<Self, (Refused, Addresses)> {
+        let page = rustix::param::page_size();
+        if page != PAGE || block.len() < PAGE {
+            return Err((Refused::Blocks { block, page }, addresses));
+        }
+        let nodes = addresses.reserved.len() >> NODE_SHIFT;
+        let alarm =
+            match timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK) {
+                Ok(alarm) => alarm,
+                Err(why) => return Err((Refused::Failed(why.into()), addresses)),
+            };
+        let views =
+            Views::new(addresses.reserved).map_err(|(why, reserved)| (why, Addresses { reserved }))?;
+        let most = u64::from(u32::MAX - first);
+        let slots = u32::try_from((bytes >> block.shift()).clamp(1, most)).expect("clamped");
+        Ok(Self {
+            views,
+            block,
+            nodes,
+            first,
+            slots: (0..slots).map(|_| Slot::default()).collect(),
+            table: Mutex::new(Table::new(slots)),
+            deadline: AtomicU64::new(u64::MAX),
+            alarm,
+            pinned: AtomicUsize::new(0),
+            started,
+        })
+    }
+
+    /// True if system calls fail on pages that are not there: only the process's own instructions wait in faults.
+    pub fn is_user_mode_only(&self) -> bool {
+        self.views.is_user_mode_only()
+    }
+
+    /// Where this address of the rack lies in every process; None if its node's memory is too large for that.
+    pub fn pointer_to(&self, addr: GlobalAddr) -> Option<usize> {
+        offset_of(addr, self.nodes).map(|offset| self.views.address(offset))
+    }
+
+    /// The address of the rack that this is in every process.
+    pub fn addr_of(&self, pointer: usize) -> Option<GlobalAddr> {
+        self.views.offset(pointer).map(addr_at)
+    }
+
+    /// The slot of a frame, if it is a page.
+    pub(super) fn index(&self, frame: FrameId) -> Option<usize> {
+        frame.0.checked_sub(self.first).map(|slot| slot as usize)
+    }
+
+    fn frame(&self, slot: u32) -> FrameId {
+        FrameId(self.first + slot)
+    }
+
+    fn tag(&self, slot: usize) -> BlockTag {
+        BlockTag::from_bits(self.slots[slot].tag.load(Relaxed))
+    }
+
+    /// Where the page of a slot is in the file.
+    fn offset(&self, slot: usize) -> usize {
+        self.offset_of_block(self.tag(slot))
+    }
+
+    fn offset_of_block(&self, tag: BlockTag) -> usize {
+        offset_of(tag.addr(), self.nodes).expect("only what can be mapped is here")
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// A panic elsewhere leaves the table as it was: no change of it stops half way.
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where an address is in the file, and in the application's view.
+fn offset_of(addr: GlobalAddr, nodes: usize) -> Option<usize> {
+    let fits = addr.offset() >> NODE_SHIFT == 0 && addr.home().index() < nodes;
+    fits.then(|| addr.home().index() << NODE_SHIFT | addr.offset() as usize)
+}
+
+fn addr_at(offset: usize) -> GlobalAddr {
+    let within = offset as u64 & ((1 << NODE_SHIFT) - 1);
+    GlobalAddr::from_bits((offset as u64 >> NODE_SHIFT) << OFFSET_BITS | within)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_in_the_file_and_addresses_of_the_rack_convert_into_each_other() {
+        for (node, offset) in [(0, 0), (0, (1 << NODE_SHIFT) - 1), (63, 4096)] {
+            let addr = GlobalAddr::new(NodeId(node), offset);
+            assert_eq!(addr_at(offset_of(addr, 64).unwrap()), addr);
+        }
+        assert_eq!(offset_of(GlobalAddr::new(NodeId(0), 1 << NODE_SHIFT), 64), None, "too large");
+        assert_eq!(offset_of(GlobalAddr::new(NodeId(2), 0), 2), None, "no such node");
+    }
+}

@@ -1,0 +1,403 @@
+//! Mapped memory of a node: mapping, and what is done for threads that wait in a fault.
+//!
+//! A thread of its own waits for faults, and gets blocks as application threads do. Whoever has a page granted holds it pinned
+//! meanwhile; so all that [`memory::pages`](crate::memory::pages) asks for is kept by the machines that are there.
+//!
+//! What must always hold: a thread that waits in a fault goes on with its access allowed, or its process ends with a line that
+//! says why. It never reads what the rack does not vouch for: while the lease has run out nothing is granted.
+
+use std::fmt;
+use std::sync::atomic::Ordering::Acquire;
+use std::sync::{Arc, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use node::{Access, FrameId};
+use wire::{BlockSize, BlockTag, GlobalAddr, Nanos, Refusal};
+
+use super::node::{NetworkedNode, NodeSetup};
+use crate::actor::{Driver, Failure, Fetched, ThreadContext};
+use crate::memory::pages::{Addresses, BadRange, Faulted, MappedRange, Pages, Refused};
+use crate::memory::{PinnedFrame, Unpinned};
+
+/// The longest sleep of the thread that waits for faults: then it looks whether the node is still there.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+/// Between two looks at a lease that has run out.
+const LEASE_LOOKS: Duration = Duration::from_millis(1);
+/// A call that has a block pinned is short: after so long, it never ends.
+const LONGEST_CALL: Duration = Duration::from_secs(10);
+
+/// What a node has for mapping memory.
+pub(super) enum MappedMemory {
+    /// Addresses, and no page yet; none when the node has ended.
+    Reserved(Option<Addresses>),
+    /// Not even those.
+    Refused(Arc<Refused>),
+    /// [`NodeMemory::pages`](crate::memory::NodeMemory::pages), and the thread that waits for faults.
+    Ready(JoinHandle<()>),
+}
+
+/// Why memory was not mapped.
+#[derive(Clone, Debug)]
+pub enum NotMapped {
+    /// This process cannot map memory.
+    Refused(Arc<Refused>),
+    /// This range cannot be mapped.
+    Range(BadRange),
+}
+
+impl fmt::Display for NotMapped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(why) => fmt::Display::fmt(why, f),
+            Self::Range(BadRange::Overlaps) => f.write_str(
+                "a part of the range is mapped in this process already: share that mapping, or drop it first",
+            ),
+            Self::Range(BadRange::TooFar) => f.write_str(
+                "the range reaches beyond the first 512 GiB of its node's memory: no more of it has a pointer",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NotMapped {}
+
+impl MappedMemory {
+    /// Reserves the addresses when the node joins: later something else may have them.
+    pub(super) fn reserve(setup: &NodeSetup) -> Self {
+        match Addresses::reserve(setup.map_base, setup.rack.nodes, setup.id) {
+            Ok(addresses) => Self::Reserved(Some(addresses)),
+            Err(why) => Self::Refused(Arc::new(why)),
+        }
+    }
+}
+
+impl NetworkedNode {
+    /// Maps `len` bytes from the start of a block on, rounded up to whole blocks. Nobody has looked whether they are allocated.
+    ///
+    /// # Errors
+    /// If this process cannot map memory, or not this range.
+    ///
+    /// # Panics
+    /// If the system gives no thread.
+    pub fn map(&self, addr: GlobalAddr, len: usize) -> Result<MappedRange, NotMapped> {
+        let pages = self.pages_to_map()?;
+        let _machines = self.actor.enter();
+        MappedRange::open(&pages, addr, len).map_err(NotMapped::Range)
+    }
+
+    /// Ends what [`NetworkedNode::map`] began. What this node has of it goes back to the cache when it is used the next time.
+    pub fn unmap(&self, context: &mut ThreadContext, range: &MappedRange) {
+        let machines = self.actor.enter();
+        range.close();
+        drop(machines);
+        for tag in range.blocks() {
+            while self.pages_have(tag) {
+                // Of a node that is gone, or one that this one is dead to: nothing of it counts.
+                if self.at(context).evict(tag).is_err() {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn pages_have(&self, tag: BlockTag) -> bool {
+        self.memory.pages().is_some_and(|pages| pages.has_block(tag))
+    }
+
+    /// The pages, made when the first range is mapped.
+    fn pages_to_map(&self) -> Result<Arc<Pages>, NotMapped> {
+        let mut mapping = self.mapping.lock().unwrap_or_else(PoisonError::into_inner);
+        let addresses = match &mut *mapping {
+            MappedMemory::Ready(_) => None,
+            MappedMemory::Refused(why) => return Err(NotMapped::Refused(Arc::clone(why))),
+            MappedMemory::Reserved(addresses) => addresses.take(),
+        };
+        if let Some(addresses) = addresses {
+            // The machines find them from their next call on.
+            let machines = self.actor.enter();
+            let made = self.memory.map(addresses, self.started);
+            drop(machines);
+            match made {
+                Ok(()) => *mapping = MappedMemory::Ready(self.begin_mapping()),
+                Err((why, addresses)) => {
+                    *mapping = MappedMemory::Reserved(Some(addresses));
+                    return Err(NotMapped::Refused(Arc::new(why)));
+                }
+            }
+        }
+        Ok(Arc::clone(self.memory.pages().expect("they were made now or before")))
+    }
+
+    fn begin_mapping(&self) -> JoinHandle<()> {
+        let (node, served) = (self.this.clone(), self.memory.pages().map(Arc::clone));
+        let served = served.expect("they were made a moment ago");
+        let thread = std::thread::Builder::new().name(format!("rackmem {} faults", self.id));
+        thread.spawn(move || serve(&node, &served)).expect("the system gives a thread")
+    }
+
+    /// Ends the thread that waits for faults, and waits for it: it has a share of the pages, and with them of the addresses.
+    pub(super) fn end_mapping(&self) {
+        let mut mapping = self.mapping.lock().unwrap_or_else(PoisonError::into_inner);
+        if let MappedMemory::Ready(thread) = std::mem::replace(&mut *mapping, MappedMemory::Reserved(None))
+            && let Some(pages) = self.memory.pages()
+        {
+            pages.ring();
+            // It may be that thread itself that drops the node.
+            if thread.thread().id() != std::thread::current().id() {
+                // It cannot have panicked without having ended the process.
+                drop(thread.join());
+            }
+            // Nobody resolves faults any more.
+            pages.close_all();
+        }
+    }
+
+    /// Gets a block and lets this process do with it what was asked for; `who` is [`Faulted::who`], or 0.
+    ///
+    /// # Errors
+    /// If it cannot be had.
+    pub fn bring(
+        &self,
+        context: &mut ThreadContext,
+        (tag, access): (BlockTag, Access),
+        who: u64,
+    ) -> Result<(), Failure> {
+        let pinned = self.bring_pinned(context, (tag, access), who)?;
+        self.let_go(context, pinned, false);
+        Ok(())
+    }
+
+    /// The same, and nobody takes it back until [`NetworkedNode::end_pin`]. None: as many are pinned as may be.
+    ///
+    /// # Errors
+    /// If it cannot be had.
+    pub fn pin(
+        &self,
+        context: &mut ThreadContext,
+        tag: BlockTag,
+        access: Access,
+    ) -> Result<Option<FrameId>, Failure> {
+        if !self.pages().may_pin() {
+            return Ok(None);
+        }
+        let pinned = self.bring_pinned(context, (tag, access), 0);
+        pinned.map(|pinned| Some(pinned.frame())).inspect_err(|_| self.pages().unpinned())
+    }
+
+    /// Ends it.
+    pub fn end_pin(&self, context: &mut ThreadContext, frame: FrameId) {
+        self.let_go(context, self.memory.adopt(frame), true);
+        self.pages().unpinned();
+    }
+
+    /// Gets blocks at once, as far as that is possible: of which this process may need them soon.
+    ///
+    /// # Errors
+    /// If this node counts no more.
+    pub fn bring_ahead(
+        &self,
+        context: &mut ThreadContext,
+        tags: &[BlockTag],
+        access: Access,
+    ) -> Result<(), Failure> {
+        self.await_lease()?;
+        self.at(context).bring_together(tags, access, &mut |context, frame| {
+            let pinned = self.memory.adopt(frame);
+            if self.pages().has(frame) {
+                self.pages().grant(&pinned, 0);
+            }
+            self.let_go(context, pinned, false);
+        })
+    }
+
+    fn pages(&self) -> &Pages {
+        self.memory.pages().expect("somebody has mapped memory")
+    }
+
+    fn bring_pinned(
+        &self,
+        context: &mut ThreadContext,
+        (tag, access): (BlockTag, Access),
+        who: u64,
+    ) -> Result<PinnedFrame<'_>, Failure> {
+        let mut refused_since = None;
+        loop {
+            self.await_lease()?;
+            match self.at(context).bring(tag, access)? {
+                Fetched::Pinned(frame) => {
+                    let pinned = self.memory.adopt(frame);
+                    if self.pages().has(frame) {
+                        self.pages().grant(&pinned, who);
+                        return Ok(pinned);
+                    }
+                    // It was in the cache before it was mapped.
+                    self.let_go(context, pinned, false);
+                    self.at(context).evict(tag)?;
+                }
+                // A call of this process has it pinned, or another thread was quicker.
+                Fetched::Retry | Fetched::Words => {
+                    let since = *refused_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() > LONGEST_CALL {
+                        stuck(tag.addr());
+                    }
+                    crate::scheduling::give_way();
+                }
+            }
+        }
+    }
+
+    fn let_go(&self, context: &mut ThreadContext, pinned: PinnedFrame<'_>, wrote: bool) {
+        if let Unpinned::AgentWaits(frame) = pinned.unpin(wrote) {
+            self.at(context).unpinned(frame);
+        }
+    }
+
+    /// Nothing is granted that may not count any more.
+    fn await_lease(&self) -> Result<(), Failure> {
+        while !self.lease.holds(self.now()) {
+            if Driver::is_fenced(self) {
+                return Err(Failure::Fenced);
+            }
+            std::thread::sleep(LEASE_LOOKS);
+        }
+        Ok(())
+    }
+
+    /// Takes from the application what it has mapped, until the lease holds again.
+    pub(super) fn suspend_pages(&self) {
+        if let Some(pages) = self.memory.pages() {
+            let machines = self.actor.enter();
+            pages.suspend();
+            drop(machines);
+        }
+    }
+
+    /// Tells agents that wait for the end of a hold that it is over.
+    pub(super) fn end_holds(&self, context: &mut ThreadContext, now: Nanos) {
+        let Some(pages) = self.memory.pages().filter(|pages| pages.deadline() <= now) else { return };
+        let mut machines = self.actor.enter();
+        for frame in pages.due(now) {
+            let at = machines.at(now, context);
+            machines.node.on_unpinned(at, frame, &mut self.store(self.id), &mut context.effects);
+        }
+        self.deliver(self.id, machines, context);
+    }
+
+    /// Does what a thread waits for, or ends the process.
+    fn resolve(&self, context: &mut ThreadContext, run: &mut Run, faulted: &Faulted) {
+        let pages = self.pages();
+        if pages.is_granted(faulted) {
+            return;
+        }
+        let tag = self.memory.cache.block_size().tag(faulted.addr);
+        let ahead = run.ahead(self.memory.cache.block_size(), faulted.addr);
+        if ahead > 0 {
+            let tags = pages.from(tag, 1 + ahead);
+            // Whatever came of it: it is only tried.
+            let _ = self.bring_ahead(context, &tags, faulted.access);
+            if pages.is_granted(faulted) {
+                return;
+            }
+        }
+        if let Err(why) = self.bring(context, (tag, faulted.access), faulted.who) {
+            last_words(faulted, why, self.leaving.load(Acquire));
+        }
+    }
+}
+
+/// Faults that follow each other through memory: then the blocks behind are brought with them, twice as many each time.
+#[derive(Default)]
+struct Run {
+    last: u64,
+    ahead: u64,
+}
+
+impl Run {
+    /// Blocks that are brought ahead of one at most.
+    const MOST: u64 = 16;
+
+    /// How many blocks behind the one of this fault are to come with it.
+    fn ahead(&mut self, block: BlockSize, addr: GlobalAddr) -> usize {
+        let number = addr.bits() >> block.shift();
+        let goes_on = number > self.last && number <= self.last + 1 + self.ahead;
+        self.ahead = if goes_on { (self.ahead * 2).clamp(1, Self::MOST) } else { 0 };
+        self.last = number;
+        self.ahead as usize
+    }
+}
+
+/// Waits for faults, as long as the node is there.
+fn serve(node: &Weak<NetworkedNode>, pages: &Pages) {
+    let Some(scheduling) = node.upgrade().map(|node| node.scheduling) else { return };
+    // Was permitted when the node joined.
+    let _ = scheduling.ask();
+    let _ends = EndsTheProcess;
+    let (mut context, mut run) = (ThreadContext::new(pages.seed()), Run::default());
+    while let Some(node) = node.upgrade().filter(|node| !node.stop.load(Acquire)) {
+        let now = node.now();
+        node.end_holds(&mut context, now);
+        for faulted in pages.faulted() {
+            node.resolve(&mut context, &mut run, &faulted);
+        }
+        drop(node);
+        pages.wait(LONGEST_SLEEP);
+    }
+}
+
+/// Without the thread that resolves faults, every thread that has one would wait for ever.
+struct EndsTheProcess;
+
+impl Drop for EndsTheProcess {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("rackmem: the thread that resolves faults of mapped memory has panicked.");
+            std::process::abort();
+        }
+    }
+}
+
+/// A call that has a block pinned does not end, because its closure waits for this.
+fn stuck(addr: GlobalAddr) -> ! {
+    eprintln!(
+        "rackmem: {addr}, mapped, has been pinned by a call of this process for {} s: what is passed to `inspect` or `update` must not use mapped memory, and who has a range pinned must not pin it again.",
+        LONGEST_CALL.as_secs()
+    );
+    std::process::abort();
+}
+
+/// An access that can never be made ends the process: the program asked for no error.
+fn last_words(faulted: &Faulted, why: Failure, leaving: bool) -> ! {
+    let cause = match why {
+        Failure::Fenced if leaving => "this process has left the rack",
+        Failure::Fenced => "the rack has declared this node dead",
+        Failure::Refused(Refusal::NodeDown) => "its node is down, and its memory is lost",
+        Failure::Refused(Refusal::Unallocated) => "it belongs to no allocation (any more)",
+        Failure::Refused(Refusal::WrongDiscipline) => "it is no coherent memory",
+        _ => "it cannot be had",
+    };
+    let does = if faulted.access == Access::Modified { "written" } else { "read" };
+    eprintln!(
+        "rackmem: {} at {:#x}, mapped, cannot be {does}: {cause}. `Mapping::touch` returns an error instead.",
+        faulted.addr, faulted.pointer
+    );
+    std::process::abort();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::NodeId;
+
+    #[test]
+    fn faults_in_a_row_bring_more_and_more_ahead_and_others_nothing() {
+        let mut run = Run::default();
+        let mut at = |block: u64| run.ahead(BlockSize::DEFAULT, GlobalAddr::new(NodeId(1), block << 12));
+        assert_eq!(at(100), 0);
+        assert_eq!(at(101), 1);
+        // 102 came with it.
+        assert_eq!([at(103), at(106), at(111), at(120), at(137)], [2, 4, 8, 16, 16]);
+        assert_eq!([at(137), at(20), at(90)], [0, 0, 0], "the same one again, and others");
+        assert_eq!(at(91), 1);
+    }
+}
