@@ -6,6 +6,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`history`] | what clients asked, what they were told, and when; the file format of `rackmem ycsb --history` |
+//! | [`litmus`] | programs of a few loads and stores, and which outcomes a memory model forbids |
 //! | [`linearizability`] | whether a history of keys or words is linearizable, and if not, the evidence |
 //! | [`rack`] | the harness of random runs: a network that loses, duplicates and reorders, and what stops and starts again |
 //! | [`coherence`] | coherent blocks on it: the real machines, threads, and what must hold after every step |
@@ -43,6 +44,7 @@ pub mod explore;
 pub mod history;
 pub mod joint;
 pub mod linearizability;
+pub mod litmus;
 pub mod locks;
 pub mod rack;
 pub mod regions;

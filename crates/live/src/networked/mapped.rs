@@ -7,6 +7,7 @@
 //! says why. It never reads what the rack does not vouch for: while the lease has run out nothing is granted.
 
 use std::fmt;
+use std::io::Write as _;
 use std::sync::atomic::Ordering::Acquire;
 use std::sync::{Arc, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -256,7 +257,8 @@ impl NetworkedNode {
     /// Nothing is granted that may not count any more.
     fn await_lease(&self) -> Result<(), Failure> {
         while !self.lease.holds(self.now()) {
-            if Driver::is_fenced(self) {
+            // Without its service thread a node gets no lease any more.
+            if Driver::is_fenced(self) || self.stop.load(Acquire) {
                 return Err(Failure::Fenced);
             }
             std::thread::sleep(LEASE_LOOKS);
@@ -287,7 +289,8 @@ impl NetworkedNode {
     /// Does what a thread waits for, or ends the process.
     fn resolve(&self, context: &mut ThreadContext, run: &mut Run, faulted: &Faulted) {
         let pages = self.pages();
-        if pages.is_granted(faulted) {
+        // Whoever waits where nothing is mapped any more has been told to try again, and will not wait.
+        if pages.is_granted(faulted) || !pages.is_mapped(faulted) {
             return;
         }
         let tag = self.memory.cache.block_size().tag(faulted.addr);
@@ -300,7 +303,9 @@ impl NetworkedNode {
                 return;
             }
         }
-        if let Err(why) = self.bring(context, (tag, faulted.access), faulted.who) {
+        if let Err(why) = self.bring(context, (tag, faulted.access), faulted.who)
+            && pages.is_mapped(faulted)
+        {
             last_words(faulted, why, self.leaving.load(Acquire));
         }
     }
@@ -351,18 +356,24 @@ struct EndsTheProcess;
 impl Drop for EndsTheProcess {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("rackmem: the thread that resolves faults of mapped memory has panicked.");
+            say(format_args!("the thread that resolves faults of mapped memory has panicked."));
             std::process::abort();
         }
     }
 }
 
+/// To whoever looks at the process, past whatever may keep what its threads print.
+fn say(line: fmt::Arguments<'_>) {
+    // Nobody may listen.
+    let _ = writeln!(std::io::stderr(), "rackmem: {line}");
+}
+
 /// A call that has a block pinned does not end, because its closure waits for this.
 fn stuck(addr: GlobalAddr) -> ! {
-    eprintln!(
-        "rackmem: {addr}, mapped, has been pinned by a call of this process for {} s: what is passed to `inspect` or `update` must not use mapped memory, and who has a range pinned must not pin it again.",
+    say(format_args!(
+        "{addr}, mapped, has been pinned by a call of this process for {} s: what is passed to `inspect` or `update` must not use mapped memory, and who has a range pinned must not pin it again.",
         LONGEST_CALL.as_secs()
-    );
+    ));
     std::process::abort();
 }
 
@@ -377,10 +388,10 @@ fn last_words(faulted: &Faulted, why: Failure, leaving: bool) -> ! {
         _ => "it cannot be had",
     };
     let does = if faulted.access == Access::Modified { "written" } else { "read" };
-    eprintln!(
-        "rackmem: {} at {:#x}, mapped, cannot be {does}: {cause}. `Mapping::touch` returns an error instead.",
+    say(format_args!(
+        "{} at {:#x}, mapped, cannot be {does}: {cause}. `Mapping::touch` returns an error instead.",
         faulted.addr, faulted.pointer
-    );
+    ));
     std::process::abort();
 }
 

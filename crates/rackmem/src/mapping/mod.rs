@@ -114,15 +114,13 @@ impl Rack {
             return Err(Error::BadSize { len: 0, most }.into());
         }
         let block = self.inner.config.block_size;
-        // Both ends are there, and coherent: the rest lies between them, or is found out by whoever touches it.
-        let mut handle = self.here();
-        for at in [addr.offset(), (addr.offset() + len as u64 - 1) & !7] {
-            handle.read_word(GlobalAddr::new(addr.home(), at))?;
-        }
-        drop(handle);
         let skip = block.offset_in_block(addr);
         let range = node.map(block.tag(addr).addr(), skip + len).map_err(MapError::NotMapped)?;
-        Ok(Mapping { rack: self.clone(), range, skip, len })
+        let mapping = Mapping { rack: self.clone(), range, skip, len };
+        // Both ends are there, and coherent: the rest lies between them, or is found out by whoever touches it.
+        mapping.touch(0..1, false)?;
+        mapping.touch(len - 1..len, false)?;
+        Ok(mapping)
     }
 
     /// The address of the rack that a pointer stands for, if it points into what this process can map. It need not be mapped.

@@ -55,6 +55,11 @@ impl Pages {
         faults.into_iter().map(of).collect()
     }
 
+    /// True if it is mapped, still.
+    pub fn is_mapped(&self, faulted: &Faulted) -> bool {
+        self.covers(self.block.tag(faulted.addr))
+    }
+
     /// True if the access is allowed by now: several threads may have waited for the same page. They try again.
     pub fn is_granted(&self, faulted: &Faulted) -> bool {
         let needs = if faulted.access == Access::Modified { Right::Write } else { Right::Read };

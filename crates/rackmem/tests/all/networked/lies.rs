@@ -3,11 +3,14 @@
 //!
 //! Runs in tests. Only small reads that are done where the block is (PEEK) bring what their answer says, and not a whole block.
 
+use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use rackmem::transport::{Body, Contents, PeerId};
 use rackmem::{Discipline, NodeId};
-use wire::{Packet, PacketKind};
+use wire::{Endpoint, Packet, PacketKind};
 
 use super::rig::Processes;
 
@@ -58,6 +61,62 @@ fn peeked<'a>(body: Body<'a>) -> Option<(&'a Packet, usize)> {
             Some((packet, packet.payload as usize / 8))
         }
         _ => None,
+    }
+}
+
+/// Who is told to give a copy up says that it has, and does so only a while later: the writer goes on too soon.
+#[derive(Default)]
+pub(crate) struct Early {
+    is_on: AtomicBool,
+    /// What was answered, and not handed on yet.
+    held: Mutex<VecDeque<(Instant, PeerId, Packet)>>,
+}
+
+/// How much later.
+const LATER: Duration = Duration::from_millis(2);
+
+impl Early {
+    pub(crate) fn begin(&self) {
+        self.is_on.store(true, Ordering::SeqCst);
+    }
+
+    /// True if the message was answered: it is handed on later, but before what the same requester asks next.
+    pub(crate) fn answers(
+        &self,
+        (from, body): (PeerId, &Body<'_>),
+        each: &mut dyn FnMut(PeerId, Body<'_>),
+        to_send: &mut Vec<Packet>,
+    ) -> bool {
+        let Body::Packet(packet, _) = body else { return false };
+        let is_next = |(_, _, held): &(_, _, Packet)| held.requester == packet.requester;
+        if self.held.lock().unwrap().iter().any(is_next) {
+            self.hand_on(Duration::ZERO, each);
+        }
+        let (Endpoint::CacheAgent(node), true) = (packet.to, self.is_on.load(Ordering::SeqCst)) else {
+            return false;
+        };
+        let invalidates = matches!(packet.event, PacketKind::WriteShared | PacketKind::WriteMiss);
+        if packet.kind != packet.event || !invalidates || packet.provider {
+            return false;
+        }
+        let to = Endpoint::Requester(packet.requester.node);
+        to_send.push(packet.reply(PacketKind::Ack, Endpoint::CacheAgent(node), to));
+        self.held.lock().unwrap().push_back((Instant::now(), from, **packet));
+        true
+    }
+
+    /// Hands on what was held so long.
+    fn hand_on(&self, long: Duration, each: &mut dyn FnMut(PeerId, Body<'_>)) {
+        let mut held = self.held.lock().unwrap();
+        while held.front().is_some_and(|(since, _, _)| since.elapsed() >= long) {
+            let (_, from, packet) = held.pop_front().unwrap();
+            each(from, Body::Packet(&packet, Contents::None));
+        }
+    }
+
+    /// Hands on what was held long enough.
+    pub(crate) fn look(&self, each: &mut dyn FnMut(PeerId, Body<'_>)) {
+        self.hand_on(LATER, each);
     }
 }
 

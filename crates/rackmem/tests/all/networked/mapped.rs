@@ -1,17 +1,28 @@
-//! Memory that is mapped on several nodes of one rack, each at addresses of its own.
+//! Memory that is mapped on several nodes of one rack, each at addresses of its own: what pointers see, what calls on the same
+//! blocks see, and who wins.
 
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::{Duration, Instant};
 
-use rackmem::{Config, Discipline, GlobalAddr, Mapping, NodeId};
+use check::litmus::{self, Outcomes, Program, Strength, View};
+use rackmem::{Config, Discipline, Error, GlobalAddr, MapError, Mapping, NodeId};
 
-use super::rig::Processes;
+use super::rig::{Processes, until};
 
-fn rack(nodes: usize, faulty: bool) -> Processes {
-    Processes::start_mapped(faulty, Config { nodes, memory: 8 << 20, cache: 1 << 20, ..Config::default() })
+const PAGE: usize = 4096;
+
+fn rack_with(nodes: usize, faulty: bool, cache: u64) -> Processes {
+    Processes::start_mapped(faulty, Config { nodes, memory: 8 << 20, cache, ..Config::default() })
 }
 
-fn alloc(rack: &Processes, home: u16, len: u64) -> GlobalAddr {
-    rack.nodes[0].here().alloc(len, NodeId(home), Discipline::Coherent).unwrap()
+fn rack(nodes: usize, faulty: bool) -> Processes {
+    rack_with(nodes, faulty, 1 << 20)
+}
+
+fn alloc(rack: &Processes, home: u16, len: usize) -> GlobalAddr {
+    rack.nodes[0].here().alloc(len as u64, NodeId(home), Discipline::Coherent).unwrap()
 }
 
 fn map_everywhere(rack: &Processes, addr: GlobalAddr, len: usize) -> Vec<Mapping> {
@@ -21,8 +32,8 @@ fn map_everywhere(rack: &Processes, addr: GlobalAddr, len: usize) -> Vec<Mapping
 #[test]
 fn what_one_node_stores_through_a_pointer_another_one_loads() {
     let rack = rack(2, false);
-    let addr = alloc(&rack, 1, 64 << 10);
-    let maps = map_everywhere(&rack, addr, 64 << 10);
+    let addr = alloc(&rack, 1, 16 * PAGE);
+    let maps = map_everywhere(&rack, addr, 16 * PAGE);
     for (index, word) in maps[0].words().iter().enumerate() {
         assert_eq!(word.load(Relaxed), 0);
         word.store(index as u64, Relaxed);
@@ -31,22 +42,449 @@ fn what_one_node_stores_through_a_pointer_another_one_loads() {
         assert_eq!(word.swap(7, Relaxed), index as u64);
     }
     assert!(maps[0].words().iter().all(|word| word.load(Relaxed) == 7));
+    let mut bytes = [0; 20];
+    maps[1].write(PAGE - 10, &[9; 20]);
+    maps[0].read(PAGE - 10, &mut bytes);
+    assert_eq!(bytes, [9; 20]);
 }
 
 #[test]
 fn atomics_of_the_language_count_across_nodes() {
     const EACH: u64 = 20_000;
+    for faulty in [false, true] {
+        let rack = rack(3, faulty);
+        let addr = alloc(&rack, 1, PAGE);
+        let maps = map_everywhere(&rack, addr, PAGE);
+        std::thread::scope(|scope| {
+            for map in &maps {
+                scope.spawn(|| {
+                    for _ in 0..EACH {
+                        map.words()[9].fetch_add(1, SeqCst);
+                    }
+                });
+            }
+        });
+        assert_eq!(maps[2].words()[9].load(SeqCst), 3 * EACH);
+    }
+}
+
+/// Runs a program with its locations on one page, and on two; in each pass, at some places.
+fn outcomes(rack: &Processes, program: Program, strength: Strength, places: usize, passes: u64) -> Outcomes {
+    let addr = alloc(rack, 1, 2 * PAGE);
+    let maps = map_everywhere(rack, addr, 2 * PAGE);
+    let mut all = Outcomes::default();
+    for (round, second) in [256, 512].into_iter().enumerate() {
+        let views: Vec<View<'_>> = (0..program.threads())
+            .map(|thread| {
+                let words = maps[thread % maps.len()].words();
+                View { x: &words[..places], y: &words[second..second + places] }
+            })
+            .collect();
+        all.add(&litmus::run(program, strength, &views, 1 + round as u64 * passes, passes));
+    }
+    all
+}
+
+#[test]
+fn litmus_programs_on_one_page_and_on_two_have_no_outcome_that_the_model_forbids() {
+    for faulty in [false, true] {
+        let rack = rack(4, faulty);
+        for program in Program::ALL {
+            for strength in [Strength::Plain, Strength::Atomic] {
+                let outcomes = outcomes(&rack, program, strength, 32, 12);
+                assert_eq!((outcomes.all, outcomes.forbidden), (2 * 32 * 12, 0), "{program:?} {strength:?}");
+            }
+        }
+    }
+}
+
+/// Such a rack may not get on at all, so it has a process of its own.
+#[test]
+fn a_writer_that_goes_on_before_the_last_copy_is_withdrawn_is_found_out() {
+    const WRONG: &str = "RACKMEM_MAPPED_WRONG";
+    if std::env::var_os(WRONG).is_some() {
+        let rack = rack(2, false);
+        rack.answer_early();
+        while outcomes(&rack, Program::MessagePassing, Strength::Atomic, 8, 10).forbidden == 0 {}
+        std::process::exit(77);
+    }
+    let test = "networked::mapped::a_writer_that_goes_on_before_the_last_copy_is_withdrawn_is_found_out";
+    let found = (0..10).any(|_| {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test])
+            .env(WRONG, "1")
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let began = Instant::now();
+        let ended = loop {
+            match child.try_wait().unwrap() {
+                None if began.elapsed() < Duration::from_secs(5) => {
+                    std::thread::sleep(Duration::from_millis(5))
+                }
+                ended => break ended,
+            }
+        };
+        if ended.is_none() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        ended.and_then(|status| status.code()) == Some(77)
+    });
+    assert!(found, "nobody noticed");
+}
+
+#[test]
+fn who_copies_a_page_by_a_call_sees_one_moment_of_a_writer_that_knows_nothing_of_it() {
+    // The writer's words never differ by more than one, and fall along the page.
+    const WORDS: usize = PAGE / 8;
     let rack = rack(3, true);
-    let addr = alloc(&rack, 1, 4096);
-    let maps = map_everywhere(&rack, addr, 4096);
+    let addr = alloc(&rack, 1, PAGE);
+    let map = rack.nodes[0].map(addr, PAGE).unwrap();
+    let (stop, seen) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
-        for map in &maps {
-            scope.spawn(|| {
-                (0..EACH).for_each(|_| {
-                    map.words()[9].fetch_add(1, SeqCst);
-                })
+        scope.spawn(|| {
+            for round in 1.. {
+                for word in map.words() {
+                    assert_eq!(word.swap(round, Relaxed), round - 1, "a store was lost");
+                }
+                if stop.load(Relaxed) {
+                    return;
+                }
+            }
+        });
+        // On the writer's node, and on others.
+        for node in &rack.nodes {
+            let (stop, seen) = (&stop, &seen);
+            scope.spawn(move || {
+                let mut here = node.here();
+                let began = Instant::now();
+                while began.elapsed() < Duration::from_millis(400) {
+                    let words: [u64; WORDS] = here.read_value(addr).unwrap();
+                    assert!(words.is_sorted_by(|one, next| one >= next), "{words:?}");
+                    assert!(words[0] - words[WORDS - 1] <= 1, "{words:?}");
+                    seen.fetch_max(words[0], Relaxed);
+                }
+                stop.store(true, Relaxed);
             });
         }
     });
-    assert_eq!(maps[2].words()[9].load(SeqCst), 3 * EACH);
+    assert!(seen.load(Relaxed) > 10, "{seen:?} rounds");
+}
+
+#[test]
+fn calls_that_change_a_block_and_atomics_through_pointers_lose_nothing_of_each_other() {
+    const EACH: u64 = 2_000;
+    let rack = rack(2, true);
+    let addr = alloc(&rack, 0, PAGE);
+    let maps = map_everywhere(&rack, addr, PAGE);
+    std::thread::scope(|scope| {
+        for (node, map) in rack.nodes.iter().zip(&maps) {
+            scope.spawn(|| {
+                for _ in 0..EACH {
+                    map.words()[3].fetch_add(1, SeqCst);
+                }
+            });
+            scope.spawn(|| {
+                let mut here = node.here();
+                for _ in 0..EACH {
+                    here.update(addr + 24, 8, |word| word.set_word(0, word.word(0) + 1)).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(maps[0].words()[3].load(SeqCst), 4 * EACH);
+    assert_eq!(rack.nodes[1].here().read_word(addr + 24).unwrap(), 4 * EACH);
+}
+
+#[test]
+fn small_reads_where_the_block_is_see_what_pointers_have_stored() {
+    let config = Config { nodes: 2, memory: 8 << 20, cache: 1 << 20, peek: true, ..Config::default() };
+    let rack = Processes::start_mapped(false, config);
+    let addr = alloc(&rack, 0, PAGE);
+    let map = rack.nodes[0].map(addr, PAGE).unwrap();
+    let mut there = rack.nodes[1].here();
+    for value in 1..2_000 {
+        // The second one first: who sees the first sees it, too.
+        map.words()[1].store(value, Release);
+        map.words()[0].store(value, Release);
+        let [first, second]: [u64; 2] = there.read_value(addr).unwrap();
+        assert_eq!((first, second), (value, value));
+    }
+    let peeked: u64 = rack.nodes.iter().map(|node| node.counters().protocol().peeked).sum();
+    assert!(peeked > 0, "no read was done there");
+}
+
+#[test]
+fn more_is_mapped_than_is_cached_and_comes_and_goes() {
+    const PAGES: usize = 200;
+    let rack = rack_with(2, true, 32 * PAGE as u64);
+    let addr = alloc(&rack, 1, PAGES * PAGE);
+    let maps = map_everywhere(&rack, addr, PAGES * PAGE);
+    for (round, map) in (1..).zip([&maps[0], &maps[1], &maps[0]]) {
+        // Some in a row, some not.
+        for index in (0..PAGES).chain((0..PAGES).map(|index| index * 77 % PAGES)) {
+            map.words()[index * PAGE / 8 + index % 512].fetch_add(round, Relaxed);
+        }
+    }
+    for index in 0..PAGES {
+        assert_eq!(maps[1].words()[index * PAGE / 8 + index % 512].load(Relaxed), 2 * (1 + 2 + 3));
+    }
+    let evicted: u64 = rack.nodes.iter().map(|node| node.counters().protocol().granted_accesses()).sum();
+    assert!(evicted > PAGES as u64 * 4, "{evicted} misses");
+}
+
+#[test]
+fn nodes_that_fight_for_a_page_all_get_on() {
+    let rack = rack(3, false);
+    let addr = alloc(&rack, 1, PAGE);
+    let maps = map_everywhere(&rack, addr, PAGE);
+    let (stop, counts) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; 3]);
+    std::thread::scope(|scope| {
+        for (map, count) in maps.iter().zip(&counts) {
+            let stop = &stop;
+            scope.spawn(move || {
+                while !stop.load(Relaxed) {
+                    map.words()[0].fetch_add(1, SeqCst);
+                    count.fetch_add(1, Relaxed);
+                }
+            });
+        }
+        std::thread::sleep(Duration::from_secs(1));
+        stop.store(true, Relaxed);
+    });
+    let counts = counts.map(AtomicU64::into_inner);
+    assert_eq!(maps[0].words()[0].load(SeqCst), counts.iter().sum::<u64>());
+    assert!(counts.iter().all(|count| *count > 100), "{counts:?}");
+}
+
+#[test]
+fn words_go_on_while_the_switch_is_killed_and_restarted() {
+    let mut rack = rack(2, true);
+    let addr = alloc(&rack, 1, 4 * PAGE);
+    let maps = map_everywhere(&rack, addr, 4 * PAGE);
+    let stop = AtomicBool::new(false);
+    let counts = std::thread::scope(|scope| {
+        let threads: Vec<_> = maps
+            .iter()
+            .map(|map| {
+                let stop = &stop;
+                scope.spawn(move || {
+                    let mut count = 0;
+                    while !stop.load(Relaxed) {
+                        map.words()[count % 4 * PAGE / 8].fetch_add(1, SeqCst);
+                        count += 1;
+                    }
+                    count as u64
+                })
+            })
+            .collect();
+        for _ in 0..2 {
+            std::thread::sleep(Duration::from_millis(300));
+            rack.restart_switch();
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        stop.store(true, Relaxed);
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum::<u64>()
+    });
+    let sum: u64 = (0..4).map(|page| maps[0].words()[page * PAGE / 8].load(SeqCst)).sum();
+    assert_eq!(sum, counts);
+}
+
+#[test]
+fn what_was_cached_before_it_was_mapped_and_is_unmapped_again_stays_the_same_memory() {
+    let rack = rack(2, false);
+    let addr = alloc(&rack, 1, 8 * PAGE);
+    let mut here = rack.nodes[0].here();
+    for round in 0..5_u64 {
+        for page in 0..8 {
+            let at = addr + page * PAGE as u64;
+            here.write_word(at, here_value(round, page)).unwrap();
+        }
+        let map = rack.nodes[0].map(addr, 8 * PAGE).unwrap();
+        for page in 0..8 {
+            let word = &map.words()[page as usize * PAGE / 8];
+            assert_eq!(word.load(Acquire), here_value(round, page));
+            word.fetch_add(1, SeqCst);
+            assert_eq!(here.read_word(addr + page * PAGE as u64).unwrap(), here_value(round, page) + 1);
+        }
+        drop(map);
+        for page in 0..8 {
+            assert_eq!(here.read_word(addr + page * PAGE as u64).unwrap(), here_value(round, page) + 1);
+        }
+    }
+}
+
+const fn here_value(round: u64, page: u64) -> u64 {
+    round * 1000 + page * 10
+}
+
+#[test]
+fn pointers_and_addresses_convert_into_each_other() {
+    let rack = rack(2, false);
+    let (node, addr) = (&rack.nodes[0], alloc(&rack, 1, 3 * PAGE));
+    assert_eq!(node.pointer_to(addr), None, "nothing is mapped yet");
+    let map = node.map(addr, 3 * PAGE).unwrap();
+    assert_eq!((map.addr(), map.len(), map.home()), (addr, 3 * PAGE, NodeId(1)));
+    let pointer = map.as_ptr().wrapping_add(5000);
+    assert_eq!(node.addr_of(pointer), Some(addr + 5000));
+    assert_eq!(node.pointer_to(addr + 5000), Some(pointer));
+    assert_eq!(node.addr_of(std::ptr::from_ref(&rack).cast()), None);
+    // A part of a block is mapped with its block.
+    let small = rack.nodes[1].here().alloc(64, NodeId(0), Discipline::Coherent).unwrap();
+    let part = node.map(small, 64).unwrap();
+    assert_eq!((part.addr(), part.words().len()), (small, 8));
+    part.words()[7].store(5, Relaxed);
+    assert_eq!(rack.nodes[1].here().read_word(small + 56).unwrap(), 5);
+}
+
+#[test]
+fn what_cannot_be_mapped_is_refused_with_what_to_do() {
+    let rack = rack(2, false);
+    let (node, addr) = (&rack.nodes[0], alloc(&rack, 1, 3 * PAGE));
+    let refused = |addr, len: usize| node.map(addr, len).unwrap_err().to_string();
+    for (addr, len, says) in [
+        (addr, 0, "0"),
+        (addr, 1 << 40, "leave the memory"),
+        (addr + 4, 8, "multiple of 8"),
+        (addr + (1 << 20), 8, "no allocation"),
+        (GlobalAddr::new(NodeId(7), 0), 8, "nodes"),
+    ] {
+        let text = refused(addr, len);
+        assert!(text.contains(says), "{text}");
+    }
+    let words = rack.nodes[0].here().alloc(PAGE as u64, NodeId(1), Discipline::Word).unwrap();
+    assert!(matches!(
+        node.map(words, PAGE),
+        Err(MapError::Memory(Error::WrongDiscipline { needs: Discipline::Coherent, .. }))
+    ));
+    let map = node.map(addr, PAGE).unwrap();
+    assert!(refused(addr + 8, 2 * PAGE).contains("mapped in this process already"));
+    assert!(matches!(map.touch(0..PAGE + 1, false), Err(Error::OutOfRange { .. })));
+    drop(map);
+    node.map(addr + 8, 2 * PAGE).unwrap();
+
+    let embedded = rackmem::Rack::embedded(Config { nodes: 1, ..Config::default() }).unwrap();
+    assert!(matches!(embedded.map(addr, 8), Err(MapError::Embedded)));
+}
+
+#[test]
+fn addresses_that_another_node_of_the_process_has_are_named() {
+    let first = rack(2, false);
+    // Racks that do not map have the usual addresses: the first node of the process gets them.
+    let second = Processes::start(2);
+    let addr = alloc(&second, 1, PAGE);
+    let maps: Vec<_> = second.nodes.iter().map(|node| node.map(addr, PAGE)).collect();
+    let refused = maps.into_iter().find_map(Result::err).expect("two nodes want the same addresses");
+    assert!(refused.to_string().contains("of this process"), "{refused}");
+    drop(first);
+}
+
+#[test]
+fn blocks_smaller_than_a_page_cannot_be_mapped_and_larger_ones_can() {
+    let shape =
+        |block_size| Config { nodes: 2, memory: 8 << 20, cache: 4 << 20, block_size, ..Config::default() };
+    let small = Processes::start_mapped(false, shape(rackmem::BlockSize::new(1024).unwrap()));
+    let addr = alloc(&small, 1, 1024);
+    let refused = small.nodes[0].map(addr, 1024).unwrap_err().to_string();
+    assert!(refused.contains("smaller than a page"), "{refused}");
+    drop(small);
+    for bytes in [64 << 10, 256 << 10] {
+        let rack = Processes::start_mapped(false, shape(rackmem::BlockSize::new(bytes).unwrap()));
+        let len = 2 * bytes as usize;
+        let addr = alloc(&rack, 1, len);
+        let maps = map_everywhere(&rack, addr, len);
+        maps[0].words().iter().for_each(|word| word.store(3, Relaxed));
+        assert!(maps[1].words().iter().all(|word| word.fetch_add(1, Relaxed) == 3));
+        assert_eq!(rack.nodes[0].here().read_word(addr + 8).unwrap(), 4);
+    }
+}
+
+#[test]
+fn touch_and_prefetch_say_what_a_pointer_could_not() {
+    let mut rack = rack(3, false);
+    let (addr, lost) = (alloc(&rack, 1, 32 * PAGE), alloc(&rack, 2, 2 * PAGE));
+    let map = rack.nodes[0].map(addr, 32 * PAGE).unwrap();
+    let doomed = rack.nodes[0].map(lost, 2 * PAGE).unwrap();
+    map.prefetch(0..32 * PAGE, true).unwrap();
+    let misses = || rack.nodes[0].counters().protocol().granted_accesses();
+    let before = misses();
+    map.touch(0..32 * PAGE, true).unwrap();
+    map.words().iter().for_each(|word| word.store(1, Relaxed));
+    assert_eq!(misses(), before, "all was there");
+    rack.nodes[1].here().free(addr).unwrap();
+    assert!(matches!(map.touch(0..8, false), Err(Error::Unallocated { .. })));
+    doomed.touch(0..2 * PAGE, true).unwrap();
+    rack.kill(2);
+    until(|| (!rack.nodes[0].is_up(NodeId(2))).then_some(()));
+    assert!(matches!(doomed.touch(0..8, false), Err(Error::NodeDown { .. })));
+    assert!(doomed.pin(0..8, true).is_err());
+}
+
+#[test]
+fn what_is_pinned_stays_and_is_lent_as_plain_bytes() {
+    let rack = rack(2, false);
+    let addr = alloc(&rack, 1, 4 * PAGE);
+    let mut map = rack.nodes[0].map(addr, 4 * PAGE).unwrap();
+    let other = rack.nodes[1].map(addr, 4 * PAGE).unwrap();
+    other.words().iter().zip((0..10_000).rev()).for_each(|(word, value)| word.store(value, Relaxed));
+    let mut bytes = map.pin_bytes(0..4 * PAGE).unwrap();
+    let stored = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            other.words()[0].store(77, SeqCst);
+            stored.store(true, SeqCst);
+        });
+        std::thread::sleep(Duration::from_millis(50));
+        bytes.sort_unstable();
+        assert!(!stored.load(SeqCst), "the page was taken from whoever has it pinned");
+        assert!(bytes.is_sorted());
+        drop(bytes);
+    });
+    assert!(stored.load(SeqCst));
+    assert_eq!(other.words()[0].load(SeqCst), 77);
+    drop(map);
+    // A quarter of what the node caches, 256 pages, and no more.
+    let much = alloc(&rack, 1, 100 * PAGE);
+    let map = rack.nodes[0].map(much, 100 * PAGE).unwrap();
+    assert!(matches!(map.pin(0..100 * PAGE, false), Err(Error::TooManyPinned { most: 64 })));
+    drop(map.pin(0..64 * PAGE, false).unwrap());
+}
+
+#[test]
+fn random_loads_stores_and_atomics_beside_calls_count_alike() {
+    // Every node adds to words by pointers and by calls; what each added is known.
+    let rack = rack(3, true);
+    let addr = alloc(&rack, 2, 8 * PAGE);
+    let maps = map_everywhere(&rack, addr, 8 * PAGE);
+    let totals = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..6_u64)
+            .map(|thread| {
+                let (node, map) = (&rack.nodes[thread as usize % 3], &maps[thread as usize % 3]);
+                scope.spawn(move || {
+                    let (mut dice, mut here) = (random::Random::new(thread), node.here());
+                    let mut added = BTreeMap::new();
+                    for _ in 0..800 {
+                        let (word, by) = (dice.below(8) * 512 + dice.below(3), 1 + dice.below(9));
+                        if dice.below(3) == 0 {
+                            let add = |window: &rackmem::Window<'_>| window.set_word(0, window.word(0) + by);
+                            here.update(addr + word * 8, 8, add).unwrap();
+                        } else {
+                            map.words()[word as usize].fetch_add(by, SeqCst);
+                        }
+                        *added.entry(word).or_insert(0) += by;
+                    }
+                    added
+                })
+            })
+            .collect();
+        let mut totals = BTreeMap::new();
+        for (word, by) in threads.into_iter().flat_map(|thread| thread.join().unwrap()) {
+            *totals.entry(word).or_insert(0) += by;
+        }
+        totals
+    });
+    let found: BTreeMap<u64, u64> =
+        totals.keys().map(|word| (*word, maps[1].words()[*word as usize].load(SeqCst))).collect();
+    assert_eq!(found, totals);
 }

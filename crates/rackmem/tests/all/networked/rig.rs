@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::lies::Lies;
+use super::lies::{Early, Lies};
 use rackmem::transport::inline::Hub;
-use rackmem::transport::{Body, Counters, Outgoing, PeerId, Transport};
+use rackmem::transport::{Body, Contents, Counters, Outgoing, PeerId, Transport};
 use rackmem::{
     Config, Nanos, NodeId, ProcessConfig, Rack, Scheduling, SteeringCounts, SwitchProcess, Timing, Watch,
 };
@@ -22,6 +22,7 @@ struct Cable {
     inner: Arc<dyn Transport>,
     cut: AtomicBool,
     lies: Lies,
+    early: Early,
 }
 
 impl Transport for Cable {
@@ -37,12 +38,21 @@ impl Transport for Cable {
         self.inner.flush(out);
     }
     fn receive(&self, each: &mut dyn FnMut(PeerId, Body<'_>)) -> usize {
-        let cut = self.cut.load(Ordering::SeqCst);
-        self.inner.receive(&mut |from, body| {
-            if !cut {
+        let (cut, mut answers) = (self.cut.load(Ordering::SeqCst), Vec::new());
+        let received = self.inner.receive(&mut |from, body| {
+            if !cut && !self.early.answers((from, &body), each, &mut answers) {
                 self.lies.tell(from, body, each);
             }
-        })
+        });
+        self.early.look(each);
+        if !answers.is_empty() {
+            let mut out = Outgoing::new();
+            for packet in &answers {
+                self.inner.send(PeerId::of(packet.to), Body::Packet(packet, Contents::None), &mut out);
+            }
+            self.inner.flush(&mut out);
+        }
+        received
     }
     fn attend(&self) {
         self.inner.attend();
@@ -177,8 +187,15 @@ impl Processes {
     fn join(&self, node: usize) -> (Rack, Arc<Cable>) {
         let node = NodeId(node as u16);
         let inner = connect(&self.hub, PeerId::node(node), self.faulty);
-        let cable = Arc::new(Cable { inner, cut: AtomicBool::new(false), lies: Lies::default() });
-        let map_base = self.process.map_base + ((u64::from(node.0) * self.config.nodes as u64) << 39);
+        let cable = Arc::new(Cable {
+            inner,
+            cut: AtomicBool::new(false),
+            lies: Lies::default(),
+            early: Early::default(),
+        });
+        // Racks that do not map leave it to their first node.
+        let apart = if self.process.map_base == MAP_BASE { u64::from(node.0) } else { 0 };
+        let map_base = self.process.map_base + ((apart * self.config.nodes as u64) << 39);
         let process = ProcessConfig { map_base, ..self.process };
         (Rack::join_over(self.config.clone(), node, &process, cable.clone()).unwrap(), cable)
     }
@@ -202,6 +219,11 @@ impl Processes {
     /// so far.
     pub(crate) fn lie_to(&self, node: usize) -> u64 {
         self.cables[node].lies.begin()
+    }
+
+    /// From now on every node says that it has given a copy up before it does.
+    pub(crate) fn answer_early(&self) {
+        self.cables.iter().for_each(|cable| cable.early.begin());
     }
 
     pub(crate) fn rejoin(&mut self, node: usize) {
