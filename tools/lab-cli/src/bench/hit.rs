@@ -19,19 +19,23 @@ use cli::size::Bytes;
 pub(crate) struct Args {
     /// Sizes to measure; all of it fits in the cache
     #[arg(long, value_delimiter = ',', default_value = "16KiB,256KiB,1MiB,16MiB,64MiB")]
-    footprints: Vec<Bytes>,
+    pub(super) footprints: Vec<Bytes>,
 
     /// Accesses per round
     #[arg(long, default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1..))]
-    accesses: u64,
+    pub(super) accesses: u64,
 
     /// Rounds; the medians are printed
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    rounds: u64,
+    pub(super) rounds: u64,
+
+    /// Through pointers into mapped memory, in a rack of processes, against the same accesses to private memory
+    #[arg(long)]
+    pub(super) mapped: bool,
 
     /// Print one JSON document
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// One access pattern: nanoseconds per access, plain and cached, and their ratio.
@@ -190,6 +194,9 @@ fn measure(args: &Args, footprint: Bytes) -> Result<Row, Fault> {
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
+    if args.mapped {
+        return super::mapped::run_hits(args);
+    }
     let rows =
         args.footprints.iter().map(|footprint| measure(args, *footprint)).collect::<Result<Vec<_>, _>>()?;
     let report = HitReport { accesses_per_round: args.accesses, rounds: args.rounds, rows };

@@ -9,6 +9,7 @@
 //! | `instructions` | hits, misses, hand-overs and remote atomics, counted; no yardstick, but a file of what they took before |
 //! | `called` | calls from C beside the same calls from Rust, counted |
 //! | `miss` | misses, evictions, upgrades and reads of modified blocks against a memcpy of a block |
+//! | `mapped` | both through pointers into mapped memory |
 //! | `pingpong` | the bare exchange of a miss's messages between processes |
 //! | `contend` | many threads on one block |
 //! | `lock` | locks that carry their data: cached, handed over, and under a mix beside layered ones |
@@ -27,6 +28,7 @@ mod contend;
 mod hit;
 mod instructions;
 pub(crate) mod lock;
+mod mapped;
 mod miss;
 mod nodes;
 mod object;
@@ -45,6 +47,7 @@ pub(crate) fn jobs() -> Vec<Job> {
     vec![
         Job::of(bare::place),
         Job::of(nodes::place::<miss::Reader>),
+        Job::of(nodes::place::<mapped::Mapper>),
         Job::of(nodes::place::<lock::Threads>),
         Job::of(nodes::place::<object::Objects>),
         Job::of(nodes::place::<word::Operating>),

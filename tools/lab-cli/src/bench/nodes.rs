@@ -57,6 +57,11 @@ impl Node {
         self.rack.node(self.id)
     }
 
+    /// The rack.
+    pub(crate) fn rack(&self) -> &Rack {
+        &self.rack
+    }
+
     /// How many nodes the rack has.
     pub(crate) fn nodes(&self) -> u16 {
         u16::try_from(self.rack.config().nodes).expect("at most 64 nodes")

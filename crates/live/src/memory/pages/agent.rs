@@ -146,8 +146,9 @@ impl Pages {
     pub(in crate::memory) fn let_write(&self, slot: usize) {
         let it = &self.slots[slot];
         if it.right() == Right::Read && it.meta.access() == Some(Access::Modified) {
-            self.views.protect(self.offset(slot), self.block.len(), false);
-            it.set_right(Right::Write);
+            if self.views.protect(self.offset(slot), self.block.len(), false) {
+                it.set_right(Right::Write);
+            }
         }
     }
 
@@ -163,6 +164,11 @@ impl Pages {
     /// Closes a range of the application's view.
     pub(super) fn close(&self, offset: usize, len: usize) {
         self.views.close(offset, len);
+        self.forget_rights(offset, len);
+    }
+
+    /// Whatever was let in there is not any more.
+    pub(super) fn forget_rights(&self, offset: usize, len: usize) {
         for index in 0..self.slots.len() {
             if (offset..offset + len).contains(&self.offset(index)) {
                 self.slots[index].set_right(Right::None);

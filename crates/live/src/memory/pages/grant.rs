@@ -93,16 +93,18 @@ impl Pages {
         let may = if access == Access::Modified { Right::Write } else { Right::Read };
         // Before the thread can run: it has the whole of it.
         it.held_until.store((self.now() + it.next_hold(who)).0, Release);
-        match it.right() {
+        let is_open = match it.right() {
             Right::None => self.views.allow(offset, len, may == Right::Write),
             Right::Read if may == Right::Write => self.views.protect(offset, len, false),
             // It may have been taken from the view by other ways, or have waited for nothing.
             _ => {
                 self.views.withdraw(offset, len);
-                self.views.allow(offset, len, may == Right::Write);
+                self.views.allow(offset, len, may == Right::Write)
             }
+        };
+        if is_open {
+            it.set_right(may);
         }
-        it.set_right(may);
     }
 
     /// For the random choices of the thread that resolves faults: nodes must not all choose alike.

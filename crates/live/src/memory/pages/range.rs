@@ -50,6 +50,8 @@ impl MappedRange {
             return Err(BadRange::Overlaps);
         }
         pages.views.open(offset, len).unwrap_or_else(|why| panic!("the kernel does not map {addr}: {why}"));
+        // Whoever had a page granted while the range was closed has not noticed.
+        pages.forget_rights(offset, len);
         table.ranges.push((first, blocks));
         drop(table);
         Ok(Self { pages: Arc::clone(pages), addr, offset, len })

@@ -238,24 +238,30 @@ impl Views {
         self.close(0, self.reserved.len);
     }
 
-    /// Lets the application read a range of written pages, or read and write, where it could do neither.
-    pub(super) fn allow(&self, offset: usize, len: usize, writes: bool) {
+    /// Lets the application read a range of written pages, or read and write, where it could do neither. False if the range is
+    /// closed.
+    pub(super) fn allow(&self, offset: usize, len: usize, writes: bool) -> bool {
         let (mut at, end) = (self.address(offset) as u64, (self.address(offset) + len) as u64);
-        if self.on_open(self.faults.allow(at, end - at, writes), offset).unwrap_or(true) {
-            return;
+        match self.on_open(self.faults.allow(at, end - at, writes), offset) {
+            None => return false,
+            Some(true) => return true,
+            Some(false) => {}
         }
         // Somebody has touched a page of it by other ways (`madvise`): what is there goes, one page at a time.
         self.withdraw(offset, len);
         while at < end {
-            let _: Option<bool> = self.on_open(self.faults.allow(at, PAGE as u64, writes), offset);
+            if self.on_open(self.faults.allow(at, PAGE as u64, writes), offset).is_none() {
+                return false;
+            }
             at += PAGE as u64;
         }
+        true
     }
 
-    /// Lets it write where it can read, or only read from now on.
-    pub(super) fn protect(&self, offset: usize, len: usize, protect: bool) {
+    /// Lets it write where it can read, or only read from now on. False if the range is closed.
+    pub(super) fn protect(&self, offset: usize, len: usize, protect: bool) -> bool {
         let done = self.faults.protect(self.address(offset) as u64, len as u64, protect);
-        let _: Option<()> = self.on_open(done, offset);
+        self.on_open(done, offset).is_some()
     }
 
     /// Takes a range out of the application's view: its next access faults.

@@ -26,11 +26,11 @@ pub(crate) struct Args {
 
     /// The unit of coherence
     #[arg(long, default_value = "4KiB")]
-    block_size: Bytes,
+    pub(super) block_size: Bytes,
 
     /// Rounds; the medians are printed
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u64).range(3..=10_000))]
-    rounds: u64,
+    pub(super) rounds: u64,
 
     /// Threads of the crowded part, each on its own node and blocks; more than cores is the point (inline only)
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=32))]
@@ -44,13 +44,17 @@ pub(crate) struct Args {
     #[arg(long)]
     no_coalescing: bool,
 
+    /// Through pointers into mapped memory, in a rack of processes over shared memory, against bare faults and the same by calls
+    #[arg(long)]
+    mapped: bool,
+
     /// Print one JSON document
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// Blocks that one round accesses: few enough to stay in the processor's second-level cache twice.
-const BLOCKS: u64 = 48;
+pub(super) const BLOCKS: u64 = 48;
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
@@ -58,6 +62,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         return Err(Fault::usage("--no-coalescing is about datagrams: it takes --transport udp"));
     }
     match args.transport {
+        _ if args.mapped => super::mapped::run_faults(args),
         TransportKind::Inline => here::run(args),
         _ => processes::run(args),
     }

@@ -1,0 +1,130 @@
+//! What pointers wait for when the page is not there, against what calls wait for when the block is not, and bare faults.
+
+use serde::Serialize;
+
+use super::bare::Samples as Bare;
+use super::node::Order;
+use super::{Figure, Pair, start};
+use crate::bench::miss::{Args, BLOCKS};
+use crate::bench::pingpong::{block_of, micros};
+use crate::bench::rounds::{median, table};
+use crate::bench::samples::Samples;
+use cli::fault::Fault;
+use cli::interrupt::Interrupt;
+use cli::output;
+use cli::size::Bytes;
+
+/// A fault may take so much of a bare one beside the miss of a call.
+const MOST_OF_BARE: f64 = 1.3;
+/// Pages in a row, and what one of them may take of a single one.
+const IN_A_ROW: u64 = 64;
+const MOST_IN_A_ROW: f64 = 0.3;
+/// An agent's revocation, against the kernel's part of it.
+const MOST_REVOCATION: f64 = 1.3;
+
+#[derive(Debug, Serialize)]
+struct Report {
+    block_size: Bytes,
+    rounds: u64,
+    /// Nanoseconds of a load that a bare fault delays.
+    bare_fault_ns: f64,
+    /// Of a call that reads what another node has modified.
+    miss_ns: f64,
+    /// Of a load of the same.
+    fault_ns: f64,
+    /// What the fault takes beyond the miss, in bare faults.
+    beyond_miss_ratio: f64,
+    /// One of 64 in a row, against a single one.
+    in_a_row: Figure,
+    /// A revocation by an agent, against the kernel's part.
+    revocation: Figure,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args) -> Result<(), Fault> {
+    let block = block_of(args.block_size, "--block-size")?;
+    let interrupt = Interrupt::listen()?;
+    let mut nodes = start(block, 8 * IN_A_ROW * block.bytes(), &interrupt)?;
+    let region: u64 = nodes.ask(0, Order::Allocate(IN_A_ROW))?;
+    let called: u64 = nodes.ask(0, Order::Allocate(BLOCKS))?;
+    nodes.ask_all::<()>(&Order::Map { addr: region, blocks: IN_A_ROW })?;
+    let (mut bares, mut misses, mut faults, mut beyond) = (vec![], vec![], vec![], vec![]);
+    let (mut rows, mut revocations) = (vec![], vec![]);
+    for round in 0..=args.rounds {
+        let value = round + 1;
+        let bare: Bare = nodes.ask(0, Order::Bare(BLOCKS))?;
+        nodes.ask::<()>(1, Order::Write { addr: called, blocks: BLOCKS, value })?;
+        let miss: Samples = nodes.ask(0, Order::Read { addr: called, blocks: BLOCKS, value })?;
+        nodes.ask::<()>(1, Order::Store(value))?;
+        let single: Samples = nodes.ask(0, Order::Load { value, in_a_row: false })?;
+        nodes.ask::<()>(1, Order::Store(value + 1))?;
+        let row: Samples = nodes.ask(0, Order::Load { value: value + 1, in_a_row: true })?;
+        if round == 0 {
+            continue;
+        }
+        bares.push(bare.fault.mean());
+        misses.push(miss.mean());
+        faults.push(single.mean());
+        beyond.push((single.mean() - miss.mean()) / bare.fault.mean());
+        rows.push(Pair(single.mean(), row.mean()));
+        revocations.push(Pair(bare.kernel_revokes_ns, bare.agent_revokes_ns));
+    }
+    let report = Report {
+        block_size: args.block_size,
+        rounds: args.rounds,
+        bare_fault_ns: median(bares),
+        miss_ns: median(misses),
+        fault_ns: median(faults),
+        beyond_miss_ratio: median(beyond),
+        in_a_row: Figure::of(&rows),
+        revocation: Figure::of(&revocations),
+    };
+    output::show(args.json, "bench miss --mapped", &report, || {
+        let verdict = |ratio: f64, most: f64| if ratio <= most { "met" } else { "missed" };
+        let row = |what: &str, took: f64, against: String, ratio: f64, most: f64| {
+            vec![
+                what.to_owned(),
+                micros(took),
+                against,
+                format!("{ratio:.2}x"),
+                format!("{most}x"),
+                verdict(ratio, most).to_owned(),
+            ]
+        };
+        let Report { bare_fault_ns, miss_ns, fault_ns, beyond_miss_ratio, in_a_row, revocation, .. } =
+            &report;
+        let rows = [
+            row(
+                "load of what another process has written",
+                *fault_ns,
+                format!(
+                    "a bare fault ({}), beyond the miss of a call ({})",
+                    micros(*bare_fault_ns),
+                    micros(*miss_ns)
+                ),
+                *beyond_miss_ratio,
+                MOST_OF_BARE,
+            ),
+            row(
+                "one of 64 in a row",
+                in_a_row.mapped_ns,
+                "a single one".into(),
+                in_a_row.ratio,
+                MOST_IN_A_ROW,
+            ),
+            row(
+                "revocation by an agent",
+                revocation.mapped_ns,
+                format!("the kernel's part ({})", micros(revocation.yardstick_ns)),
+                revocation.ratio,
+                MOST_REVOCATION,
+            ),
+        ];
+        format!(
+            "Accesses through pointers to {} blocks that are not there, between processes (medians of {} rounds)\n\n{}",
+            args.block_size,
+            args.rounds,
+            table(&["access", "takes", "against", "ratio", "target at most", ""], &rows)
+        )
+    })
+}

@@ -1,0 +1,61 @@
+//! `rackmem-lab bench hit --mapped` and `bench miss --mapped`: mapped memory, against private memory, bare faults and misses
+//! of calls.
+//!
+//! The switch and both nodes are processes, over shared memory: embedded racks map nothing. Node 0 accesses what is at home on
+//! node 1.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `hits` | cached accesses through pointers, against the same on private memory |
+//! | `faults` | what pointers wait for, against what calls wait for |
+//! | `bare` | faults and revocations of pages without a rack |
+//! | `node` | what the nodes are asked to do |
+
+mod bare;
+mod faults;
+mod hits;
+mod node;
+
+use rackmem::BlockSize;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use node::Mapper;
+
+use super::nodes::{Nodes, spec};
+use super::rounds::median;
+use cli::fault::Fault;
+use cli::interrupt::Interrupt;
+use cli::processes::TransportKind;
+use cli::processes::place::RackSpec;
+
+pub(super) use faults::run as run_faults;
+pub(super) use hits::run as run_hits;
+
+/// Nanoseconds of a yardstick and of what is measured, in one round.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Pair(f64, f64);
+
+/// The medians of rounds; the ratio is the median of the rounds' ratios.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Figure {
+    yardstick_ns: f64,
+    mapped_ns: f64,
+    ratio: f64,
+}
+
+impl Figure {
+    fn of(pairs: &[Pair]) -> Self {
+        let all = |of: fn(&Pair) -> f64| median(pairs.iter().map(of).collect());
+        Self {
+            yardstick_ns: all(|pair| pair.0),
+            mapped_ns: all(|pair| pair.1),
+            ratio: all(|pair| pair.1 / pair.0),
+        }
+    }
+}
+
+/// A rack of two processes that cache so many bytes.
+fn start(block: BlockSize, bytes: u64, interrupt: &Interrupt) -> Result<Nodes<Mapper>, Fault> {
+    let spec = RackSpec { cache: (2 * bytes).max(16 << 20), memory: 4 * bytes + (64 << 20), ..spec(block) };
+    Nodes::start(TransportKind::Shm, &spec, &(), interrupt)
+}
