@@ -206,6 +206,18 @@ typedef struct rackmem_block_lock {
   uint64_t id;
 } rackmem_block_lock;
 
+// A range of coherent memory that is mapped into this process. All OS threads may use it.
+typedef struct rackmem_mapping {
+  // 0: null.
+  uint64_t id;
+} rackmem_mapping;
+
+// Blocks of a mapping that stay where they are.
+typedef struct rackmem_pinned {
+  // 0: null.
+  uint64_t id;
+} rackmem_pinned;
+
 // A reader-writer lock and the bytes that it guards, which come with it. It belongs to the `rackmem_thread` that it was opened
 // through; other threads open the same lock by its address.
 typedef struct rackmem_rwlock {
@@ -469,6 +481,62 @@ enum rackmem_status rackmem_block_trywrite(struct rackmem_thread thread,
 
 // Releases the lock of a block, and closes its handle. Of null, nothing. The OS thread that uses its thread.
 enum rackmem_status rackmem_block_unlock(struct rackmem_block_lock lock);
+
+// Maps `len` bytes of coherent memory (`rackmem_alloc`) from `address` on, a multiple of 8, into this process, which has joined
+// the rack. `rackmem_mapping_data` says where: at the same address in every process of the rack. What a program may rely on is in
+// docs/mapped.md. Any OS thread.
+//
+// What has to be kept to:
+// `mapping` may be written.
+enum rackmem_status rackmem_map(struct rackmem_rack rack,
+                                uint64_t address,
+                                size_t len,
+                                struct rackmem_mapping *mapping);
+
+// Ends a mapping: an access through a pointer into it ends the process from now on. What is pinned of it stays mapped until it is
+// unpinned. Of null, nothing. Any OS thread.
+enum rackmem_status rackmem_unmap(struct rackmem_mapping mapping);
+
+// Where the bytes of a mapping begin, in every process that maps them; null if the handle is not open. Any OS thread.
+void *rackmem_mapping_data(struct rackmem_mapping mapping);
+
+// Gets the blocks of `len` bytes of a mapping from byte `offset` on, to be read, or also written: then accesses that follow at once
+// wait for nothing, unless another node has taken a block back meanwhile. Says what would end the process if a pointer were
+// followed. Any OS thread.
+enum rackmem_status rackmem_touch(struct rackmem_mapping mapping,
+                                  size_t offset,
+                                  size_t len,
+                                  bool write);
+
+// Gets the same together, many at a time, as a hint that they will be used; what cannot be had is left out. Any OS thread.
+enum rackmem_status rackmem_prefetch(struct rackmem_mapping mapping,
+                                     size_t offset,
+                                     size_t len,
+                                     bool write);
+
+// Gets the same, and keeps them until `rackmem_unpin`: no other node gets them meanwhile to write, nor any call of this process. For
+// system calls that must not be cut short, and for what must be seen as a whole. At most a quarter of what a node caches can be
+// pinned. Who pins several ranges can wait for somebody who waits for him. Any OS thread.
+//
+// What has to be kept to:
+// `pin` may be written.
+enum rackmem_status rackmem_pin(struct rackmem_mapping mapping,
+                                size_t offset,
+                                size_t len,
+                                bool write,
+                                struct rackmem_pinned *pin);
+
+// Lets others have what was pinned. Of null, nothing. Any OS thread.
+enum rackmem_status rackmem_unpin(struct rackmem_pinned pin);
+
+// The address of the rack that a pointer into mapped memory stands for, in any process; 0 if it is none. Any OS thread.
+uint64_t rackmem_address_of(struct rackmem_rack rack,
+                            const void *pointer);
+
+// Where an address of the rack is in every process that maps it; null if this process has mapped nothing yet, or the address is
+// further into its node's memory than can be mapped. Any OS thread.
+void *rackmem_pointer_to(struct rackmem_rack rack,
+                         uint64_t address);
 
 // Creates a lock over `len` bytes of zeroes (0 is possible) in the memory of node `home`. The OS thread that uses `thread`.
 //

@@ -38,7 +38,7 @@ const NEVER: u64 = 0x5eed_1e55_f0f0_f0f0;
 /// Bits of a handle's kind.
 const KIND_BITS: u32 = 6;
 /// Names of kinds, by their numbers.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 12] = [
     "handle",
     "rackmem_rack",
     "rackmem_thread",
@@ -49,6 +49,8 @@ const NAMES: [&str; 10] = [
     "rackmem_objects",
     "rackmem_chains",
     "rackmem_value",
+    "rackmem_mapping",
+    "rackmem_pinned",
 ];
 
 /// What a handle stands for.

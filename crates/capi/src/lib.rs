@@ -8,6 +8,7 @@
 //! | `pointer.rs` | the other pointers that come from C, checked as far as they can be |
 //! | `rack.rs` | racks, what they have counted, and the threads that use them |
 //! | `blocks.rs` | coherent memory, and the locks of blocks |
+//! | `mapping.rs` | coherent memory behind pointers |
 //! | `rwlock.rs` | locks that carry their data |
 //! | `words/` | atomic operations |
 //! | `objects.rs` | objects that are read whole |
@@ -24,6 +25,7 @@
 pub mod blocks;
 pub mod chains;
 mod handles;
+pub mod mapping;
 pub mod names;
 pub mod objects;
 mod pointer;

@@ -93,6 +93,12 @@ pub(crate) struct OpenRack {
     own: Option<u16>,
 }
 
+impl OpenRack {
+    pub(crate) fn rack(&self) -> &Rack {
+        &self.rack
+    }
+}
+
 /// An open thread.
 pub(crate) struct Thread {
     pub(crate) handle: NodeHandle,

@@ -118,8 +118,12 @@ impl Process {
 
 /// One process makes everything, the others find it by address; all change it.
 fn share(places: &Places, processes: &[(&str, u16)], name: &str) {
+    share_by("processes.c", places, processes, name);
+}
+
+fn share_by(source_of: &str, places: &Places, processes: &[(&str, u16)], name: &str) {
     let library = library("librackmem_c.a");
-    let Some(program) = compiled(&source("processes.c"), name, C, &[library.to_str().unwrap()]) else {
+    let Some(program) = compiled(&source(source_of), name, C, &[library.to_str().unwrap()]) else {
         return;
     };
     let ((how, node), others) = processes.split_first().unwrap();
@@ -160,4 +164,33 @@ fn processes_that_are_attached_to_daemons_share_everything() {
 fn three_processes_share_everything_over_udp() {
     let places = Places::start_some("c-udp", TransportKind::Udp, "", 0);
     share(&places, &[("join", 0), ("join", 1), ("join", 2)], "processes-udp");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn three_processes_share_pointers_in_mapped_memory() {
+    for (name, transport) in [("mapped-shm", TransportKind::SharedMemory), ("mapped-udp", TransportKind::Udp)]
+    {
+        let places = Places::start_some(name, transport, "", 0);
+        share_by("mapped.c", &places, &[("join", 0), ("join", 1), ("join", 2)], name);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_access_to_memory_that_is_freed_or_not_mapped_any_more_ends_the_process_with_a_line() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let library = library("librackmem_c.a");
+    let Some(program) = compiled(&source("mapped.c"), "mapped-last", C, &[library.to_str().unwrap()]) else {
+        return;
+    };
+    for (how, signal, says) in
+        [("freed", 6, "it belongs to no allocation"), ("closed", 11, "it is not mapped, or not any more")]
+    {
+        let places = Places::start_some("mapped-last", TransportKind::SharedMemory, "", 2);
+        let ran = Command::new(&program).arg(places.file()).args([how, "2"]).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.signal() == Some(signal) && said.contains(says), "{:?}: {said}", ran.status);
+        assert!(said.contains("rackmem: 2:0x"), "{said}");
+    }
 }

@@ -1,4 +1,4 @@
-//! Every function of the header is called once as it is meant, and once as it is not (`functions.c`, `names.c`).
+//! Every function of the header is called once as it is meant, and once as it is not (`functions.c`, `names.c`, `mapped.c`).
 
 use std::collections::BTreeSet;
 
@@ -50,12 +50,14 @@ fn called(program: &str, words: &[&str]) -> BTreeSet<String> {
 fn every_function_of_the_header_is_called_as_it_is_meant_and_as_it_is_not() {
     let read = |path| std::fs::read_to_string(path).unwrap();
     let header = read(crate_dir().join("include/rackmem.h"));
-    let table = ["functions.c", "names.c"].map(|name| read(source(name))).concat();
+    let table = ["functions.c", "names.c", "mapped.c"].map(|name| read(source(name))).concat();
     let functions = of_header(&header);
     assert!(functions.len() > 80, "{functions:?}");
     let mut good = called(&table, &["GOOD", "FETCHING"]);
     // Those that take processes; of `up.c`, the tests of the command see to it that it runs.
-    good.extend(["processes.c", "up.c"].iter().flat_map(|name| called(&read(source(name)), &["DO"])));
+    good.extend(
+        ["processes.c", "up.c", "mapped.c"].iter().flat_map(|name| called(&read(source(name)), &["DO"])),
+    );
     good.extend(called(&table, &["CHECK"]));
     let bad = called(&table, &["WRONG", "BAD", "BAD_BUT_NULL", "BAD_IS_ZERO", "FETCHING"]);
     for function in functions {

@@ -51,10 +51,11 @@ fn version() -> String {
 }
 
 /// The files with functions, in the order of the header. (A file's modules are read with it.)
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "status.rs",
     "rack.rs",
     "blocks.rs",
+    "mapping.rs",
     "rwlock.rs",
     "words/mod.rs",
     "objects.rs",
@@ -72,6 +73,8 @@ fn header() -> String {
         ("RackmemInfo", "rackmem_info"),
         ("RackmemCounters", "rackmem_counters"),
         ("RackmemBlockLock", "rackmem_block_lock"),
+        ("RackmemMapping", "rackmem_mapping"),
+        ("RackmemPinned", "rackmem_pinned"),
         ("RackmemRwlock", "rackmem_rwlock"),
         ("RackmemWords", "rackmem_words"),
         ("RackmemOperation", "rackmem_operation"),

@@ -299,7 +299,7 @@ impl NetworkedNode {
             let tags = pages.from(tag, 1 + ahead);
             // Whatever came of it: it is only tried.
             let _ = self.bring_ahead(context, &tags, faulted.access);
-            if pages.is_granted(faulted) {
+            if pages.has_right(faulted) {
                 return;
             }
         }

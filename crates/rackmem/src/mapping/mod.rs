@@ -6,7 +6,8 @@
 mod pinned;
 
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use live::actor::ThreadContext;
@@ -219,8 +220,20 @@ impl Mapping {
     ///
     /// # Errors
     /// As for [`Mapping::touch`]; [`Error::TooManyPinned`].
-    pub fn pin(&self, bytes: Range<usize>, write: bool) -> Result<PinnedRange<'_>, Error> {
-        self.pin_blocks(bytes, access(write))
+    pub fn pin(&self, bytes: Range<usize>, write: bool) -> Result<PinnedRange<&Self>, Error> {
+        Self::pin_blocks(self, bytes, access(write))
+    }
+
+    /// The same, for who shares the mapping: for bindings.
+    ///
+    /// # Errors
+    /// As for [`Mapping::pin`].
+    pub fn pin_shared(
+        self: &Arc<Self>,
+        bytes: Range<usize>,
+        write: bool,
+    ) -> Result<PinnedRange<Arc<Self>>, Error> {
+        Self::pin_blocks(Arc::clone(self), bytes, access(write))
     }
 
     /// The same, to write, as plain bytes. This process has the range mapped once, and this is borrowed while they are lent; who
@@ -230,16 +243,19 @@ impl Mapping {
     /// As for [`Mapping::pin`].
     pub fn pin_bytes(&mut self, bytes: Range<usize>) -> Result<PinnedBytes<'_>, Error> {
         let (first, len) = (self.skip + bytes.start, bytes.len());
-        Ok(PinnedBytes::new(self.pin_blocks(bytes, Access::Modified)?, first, len))
+        Ok(PinnedBytes::new(Self::pin_blocks(&*self, bytes, Access::Modified)?, first, len))
     }
 
-    fn pin_blocks(&self, bytes: Range<usize>, access: Access) -> Result<PinnedRange<'_>, Error> {
-        let mut pinned = PinnedRange::none_of(self);
-        let mut context = self.context();
-        for tag in self.blocks(bytes)? {
-            let frame = self.node().pin(&mut context, tag, access);
-            let frame = frame.map_err(|why| failed(why, tag.addr(), 0))?;
-            let most = self.range.pages().most_pinned();
+    fn pin_blocks<M: Deref<Target = Self>>(
+        mapping: M,
+        bytes: Range<usize>,
+        access: Access,
+    ) -> Result<PinnedRange<M>, Error> {
+        let (blocks, mut context) = (mapping.blocks(bytes)?, mapping.context());
+        let mut pinned = PinnedRange::none_of(mapping);
+        for tag in blocks {
+            let (node, most) = (pinned.mapping().node(), pinned.mapping().range.pages().most_pinned());
+            let frame = node.pin(&mut context, tag, access).map_err(|why| failed(why, tag.addr(), 0))?;
             pinned.push(frame.ok_or(Error::TooManyPinned { most })?);
         }
         Ok(pinned)

@@ -11,14 +11,18 @@ use super::Mapping;
 
 /// Blocks of a mapping that no other node gets to write, and no call of this process, as long as this is there.
 #[must_use = "the blocks are pinned until this is dropped"]
-pub struct PinnedRange<'a> {
-    mapping: &'a Mapping,
+pub struct PinnedRange<M: Deref<Target = Mapping>> {
+    mapping: M,
     frames: Vec<FrameId>,
 }
 
-impl<'a> PinnedRange<'a> {
-    pub(super) const fn none_of(mapping: &'a Mapping) -> Self {
+impl<M: Deref<Target = Mapping>> PinnedRange<M> {
+    pub(super) const fn none_of(mapping: M) -> Self {
         Self { mapping, frames: Vec::new() }
+    }
+
+    pub(super) fn mapping(&self) -> &Mapping {
+        &self.mapping
     }
 
     pub(super) fn push(&mut self, frame: FrameId) {
@@ -26,7 +30,7 @@ impl<'a> PinnedRange<'a> {
     }
 }
 
-impl Drop for PinnedRange<'_> {
+impl<M: Deref<Target = Mapping>> Drop for PinnedRange<M> {
     fn drop(&mut self) {
         let mut context = self.mapping.context();
         for frame in self.frames.drain(..) {
@@ -38,7 +42,7 @@ impl Drop for PinnedRange<'_> {
 /// Bytes of a mapping that nobody else has meanwhile.
 #[must_use = "the bytes are pinned until this is dropped"]
 pub struct PinnedBytes<'a> {
-    pinned: PinnedRange<'a>,
+    pinned: PinnedRange<&'a Mapping>,
     /// In the blocks of the mapping.
     first: usize,
     len: usize,
@@ -46,7 +50,7 @@ pub struct PinnedBytes<'a> {
 
 impl<'a> PinnedBytes<'a> {
     /// These bytes are pinned to be written, and the mapping is borrowed uniquely.
-    pub(super) fn new(pinned: PinnedRange<'a>, first: usize, len: usize) -> Self {
+    pub(super) fn new(pinned: PinnedRange<&'a Mapping>, first: usize, len: usize) -> Self {
         assert!(first + len <= size_of_val(pinned.mapping.all()), "{first}+{len}");
         Self { pinned, first, len }
     }

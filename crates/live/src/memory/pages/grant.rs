@@ -62,17 +62,22 @@ impl Pages {
 
     /// True if the access is allowed by now: several threads may have waited for the same page. They try again.
     pub fn is_granted(&self, faulted: &Faulted) -> bool {
-        let needs = if faulted.access == Access::Modified { Right::Write } else { Right::Read };
-        let tag = self.block.tag(faulted.addr);
-        let granted = !faulted.is_missing
-            && self.table().slot_of(tag.bits()).is_some_and(|slot| {
-                let slot = &self.slots[slot as usize];
-                slot.tag.load(Acquire) == tag.bits() && slot.right() >= needs
-            });
+        // Where the file had nothing it may be that somebody took it away behind our back.
+        let granted = !faulted.is_missing && self.has_right(faulted);
         if granted {
-            self.wake(tag);
+            self.wake(self.block.tag(faulted.addr));
         }
         granted
+    }
+
+    /// True if the application may do what was waited for.
+    pub fn has_right(&self, faulted: &Faulted) -> bool {
+        let needs = if faulted.access == Access::Modified { Right::Write } else { Right::Read };
+        let tag = self.block.tag(faulted.addr);
+        self.table().slot_of(tag.bits()).is_some_and(|slot| {
+            let slot = &self.slots[slot as usize];
+            slot.tag.load(Acquire) == tag.bits() && slot.right() >= needs
+        })
     }
 
     /// Has whoever waits for this block try again.
