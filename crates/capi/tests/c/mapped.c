@@ -151,7 +151,7 @@ int main(int count, char **arguments) {
     }
     DO(rackmem_map(rack, address, PAGES * PAGE, &mapping));
     char *data = (char *)rackmem_mapping_data(mapping);
-    CHECK(data != NULL && rackmem_pointer_to(rack, address + 100) == data + 100);
+    CHECK(rackmem_mapping_data(mapping) != NULL && rackmem_pointer_to(rack, address + 100) == data + 100);
     CHECK(rackmem_address_of(rack, data + 5000) == address + 5000 && rackmem_address_of(rack, &data) == 0);
     if (count == 4) {
         data[0] = 1;

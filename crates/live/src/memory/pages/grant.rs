@@ -62,22 +62,26 @@ impl Pages {
 
     /// True if the access is allowed by now: several threads may have waited for the same page. They try again.
     pub fn is_granted(&self, faulted: &Faulted) -> bool {
-        // Where the file had nothing it may be that somebody took it away behind our back.
-        let granted = !faulted.is_missing && self.has_right(faulted);
+        let Some(slot) = self.slot_with_right(faulted) else { return false };
+        // Who has been told so, and waits again, finds something else there: the program has taken the page out of its view itself.
+        let granted = !faulted.is_missing && slot.told.swap(faulted.who, Relaxed) != faulted.who;
         if granted {
             self.wake(self.block.tag(faulted.addr));
         }
+        slot.is_doubtful.store(!granted, Release);
         granted
     }
 
     /// True if the application may do what was waited for.
     pub fn has_right(&self, faulted: &Faulted) -> bool {
+        self.slot_with_right(faulted).is_some()
+    }
+
+    fn slot_with_right(&self, faulted: &Faulted) -> Option<&Slot> {
         let needs = if faulted.access == Access::Modified { Right::Write } else { Right::Read };
-        let tag = self.block.tag(faulted.addr);
-        self.table().slot_of(tag.bits()).is_some_and(|slot| {
-            let slot = &self.slots[slot as usize];
-            slot.tag.load(Acquire) == tag.bits() && slot.right() >= needs
-        })
+        let tag = self.block.tag(faulted.addr).bits();
+        let slot = &self.slots[self.table().slot_of(tag)? as usize];
+        (slot.tag.load(Acquire) == tag && slot.right() >= needs).then_some(slot)
     }
 
     /// Has whoever waits for this block try again.
@@ -98,13 +102,18 @@ impl Pages {
         let may = if access == Access::Modified { Right::Write } else { Right::Read };
         // Before the thread can run: it has the whole of it.
         it.held_until.store((self.now() + it.next_hold(who)).0, Release);
-        let is_open = match it.right() {
-            Right::None => self.views.allow(offset, len, may == Right::Write),
-            Right::Read if may == Right::Write => self.views.protect(offset, len, false),
-            // It may have been taken from the view by other ways, or have waited for nothing.
-            _ => {
+        let right = it.right();
+        let is_open = match right {
+            _ if it.is_doubtful.swap(false, Acquire) && right != Right::None => {
                 self.views.withdraw(offset, len);
                 self.views.allow(offset, len, may == Right::Write)
+            }
+            Right::None => self.views.allow(offset, len, may == Right::Write),
+            Right::Read if may == Right::Write => self.views.protect(offset, len, false),
+            // Whoever waits for it tries again.
+            _ => {
+                self.views.wake(offset, len);
+                true
             }
         };
         if is_open {

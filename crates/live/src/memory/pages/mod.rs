@@ -42,7 +42,7 @@ mod views;
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{
-    AtomicU8, AtomicU64, AtomicUsize,
+    AtomicBool, AtomicU8, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -126,6 +126,10 @@ struct Slot {
     /// Which access it was granted for last, and how often in a row.
     granted_to: AtomicU64,
     in_a_row: AtomicU8,
+    /// Who was told last that the access is allowed by now.
+    told: AtomicU64,
+    /// It may be missing in the application's view all the same.
+    is_doubtful: AtomicBool,
 }
 
 impl Slot {
