@@ -1,8 +1,8 @@
 //! The words of a locked region, seen as a value or as bytes.
 //!
 //! A region lies in an array of atomic words: nodes copy it while it is locked by nobody, so the array itself is shared memory.
-//! Whoever is inside a lock's gate has the region as the gate says, and this file turns that into plain references. It is
-//! the one file of the crate with unsafe code.
+//! Whoever is inside a lock's gate has the region as the gate says, and this file turns that into plain references. Plain
+//! references are what takes unsafe code.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::AtomicU64;

@@ -9,6 +9,7 @@ use random::{GOLDEN, Random};
 
 use super::log::{self, Did, Entry, Log};
 use super::node::{Event, Task, Word};
+use super::pointers::Pointers;
 use super::shared::Shared;
 use cli::clock::Moment;
 use cli::processes::Teller;
@@ -20,6 +21,8 @@ pub(super) struct Client {
     at: usize,
     node: NodeHandle,
     shared: Arc<Shared>,
+    /// With `--mapped`.
+    pointers: Option<Arc<Pointers>>,
     teller: Teller<Event>,
     task: Task,
     random: Random,
@@ -32,7 +35,7 @@ impl Client {
     pub(super) fn new(
         at: u64,
         node: NodeHandle,
-        shared: &Arc<Shared>,
+        (shared, pointers): (&Arc<Shared>, &Option<Arc<Pointers>>),
         teller: &Teller<Event>,
         task: &Task,
     ) -> Self {
@@ -42,6 +45,7 @@ impl Client {
             at: usize::try_from(at).expect("a few clients"),
             node,
             shared: Arc::clone(shared),
+            pointers: pointers.clone(),
             teller: teller.clone(),
             task: task.clone(),
             random: Random::new(((task.seed << 20) | number).wrapping_mul(GOLDEN)),
@@ -109,7 +113,11 @@ impl Client {
         if dice < 2 {
             self.shared.doing(self.at, Some(("to read", word.key)));
             let invoke = Moment::now();
-            let value = self.node.read_word(addr)?;
+            let value = match self.by_pointer() {
+                Some(pointers) => pointers.with(addr, false, |word| word.load(Ordering::SeqCst))?,
+                None => self.node.read_word(addr)?,
+            };
+            self.confirm()?;
             log.done(entry(Did::Read(value), invoke, Some(Moment::now()))).expect(kept);
             return Ok(());
         }
@@ -120,7 +128,16 @@ impl Client {
         log.intend(entry(Did::Wrote(new), Moment::now(), None)).expect(kept);
         self.shared.doing(self.at, Some(("to change", word.key)));
         let invoke = Moment::now();
-        let done = if dice == 2 {
+        let done = if let Some(pointers) = self.by_pointer() {
+            pointers.with(addr, true, |word| {
+                if dice == 2 {
+                    word.store(new, Ordering::SeqCst);
+                    Did::Wrote(new)
+                } else {
+                    Did::Changed(word.swap(new, Ordering::SeqCst), new)
+                }
+            })
+        } else if dice == 2 {
             self.node.write_word(addr, new).map(|()| Did::Wrote(new))
         } else {
             let swap = |window: &rackmem::Window<'_>| {
@@ -130,7 +147,7 @@ impl Client {
             };
             self.node.update(addr, 8, swap).map(|old| Did::Changed(old, new))
         };
-        match done {
+        match done.and_then(|did| self.confirm().map(|()| did)) {
             Ok(did) => log.done(entry(did, invoke, Some(Moment::now()))).expect(kept),
             Err(error) => {
                 log.unknown();
@@ -138,6 +155,16 @@ impl Client {
             }
         }
         Ok(())
+    }
+
+    /// Every other operation, with `--mapped`.
+    fn by_pointer(&mut self) -> Option<Arc<Pointers>> {
+        let pointers = self.pointers.as_ref()?;
+        (self.random.bits() & 1 == 1).then(|| Arc::clone(pointers))
+    }
+
+    fn confirm(&self) -> Result<(), Error> {
+        self.pointers.as_ref().map_or(Ok(()), |pointers| pointers.confirm())
     }
 
     /// A number below `bound`, nearly as zipf with exponent 0.99 has it: its continuous form, which is a power.

@@ -27,6 +27,7 @@ mod evidence;
 mod judge;
 mod log;
 mod node;
+mod pointers;
 mod rounds;
 mod shared;
 mod waiting;
@@ -97,6 +98,9 @@ pub(crate) struct Args {
     /// Seconds after which an operation, or whatever else the run waits for, counts as stuck
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     stuck_seconds: u64,
+    /// Every other operation goes through a pointer into mapped memory
+    #[arg(long)]
+    mapped: bool,
     /// Operations a second of each client, at most: histories are kept until they are judged
     #[arg(long, default_value_t = 2000)]
     rate: u32,
@@ -132,10 +136,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     match outcome {
         Err(Fault::Interrupted) | Ok(()) if interrupt.requested() => Err(Fault::Interrupted),
         Err(Fault::Failed(message)) => Err(Fault::Failed(format!(
-            "{message}\n  run: rackmem-lab soak --seed {} --transport {} (what processes do at the same time differs from \
+            "{message}\n  run: rackmem-lab soak --seed {} --transport {}{} (what processes do at the same time differs from \
              run to run)",
             args.seed,
-            args.transport.name()
+            args.transport.name(),
+            if args.mapped { " --mapped" } else { "" }
         ))),
         other => other,
     }

@@ -21,6 +21,7 @@ use simulated::faulty::Faulty;
 
 use super::client::Client;
 use super::evidence;
+use super::pointers::Pointers;
 use super::shared::Shared;
 use super::waiting::Waiting;
 use cli::clock::Moment;
@@ -43,6 +44,7 @@ pub(crate) struct Task {
     pub(super) loss_per_mille: u16,
     pub(super) timeout: Duration,
     pub(super) rate: u32,
+    pub(super) mapped: bool,
     /// An operation that takes longer does not get on.
     pub(super) stuck: Duration,
     pub(super) histories: PathBuf,
@@ -106,7 +108,8 @@ impl cli::processes::Task for Task {
 /// Is a place until the process ends.
 pub(crate) fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
     let timeout = Nanos(u64::try_from(task.timeout.as_nanos()).expect("not for centuries"));
-    let process = ProcessConfig { timing: Timing::new(timeout), strict: true, ..ProcessConfig::default() };
+    let process =
+        ProcessConfig { timing: Timing::new(timeout), strict: !task.mapped, ..ProcessConfig::default() };
     let (loss, seed) = (task.loss_per_mille, task.seed);
     let joined = task.assignment.take_with(&process, |transport| faulty(transport, loss, seed))?;
     teller.tell(Event::Joined);
@@ -140,12 +143,14 @@ fn faulty(transport: Arc<dyn Transport>, per_mille: u16, seed: u64) -> Arc<dyn T
 
 fn work(task: Task, rack: Rack, orders: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
     let shared = Arc::new(Shared::new(task.threads));
+    let pointers = task.mapped.then(|| Arc::new(Pointers::new(rack.clone())));
     for number in 0..u64::from(task.threads) {
-        let client = Client::new(number, rack.here(), &shared, teller, &task);
+        let client = Client::new(number, rack.here(), (&shared, &pointers), teller, &task);
         in_background("client", move || client.run())?;
     }
     let (order, ordered) = mpsc::channel();
-    let obedient = Obedient { here: rack.here(), shared: Arc::clone(&shared), teller: teller.clone() };
+    let obedient =
+        Obedient { here: rack.here(), shared: Arc::clone(&shared), pointers, teller: teller.clone() };
     in_background("orders taken", move || obedient.run(&ordered))?;
     let watched = (rack.clone(), Arc::clone(&shared), teller.clone());
     in_background("watch", move || watch(&watched.0, &watched.1, task.stuck, &watched.2))?;
@@ -191,6 +196,7 @@ fn watch(rack: &Rack, shared: &Shared, stuck: Duration, teller: &Teller<Event>) 
 struct Obedient {
     here: NodeHandle,
     shared: Arc<Shared>,
+    pointers: Option<Arc<Pointers>>,
     teller: Teller<Event>,
 }
 
@@ -223,7 +229,12 @@ impl Obedient {
                     for word in words.iter() {
                         self.shared.doing(me, Some(("to read, for the audit,", word.key)));
                         let asked = Moment::now();
-                        match self.here.read_word(GlobalAddr::from_bits(word.addr)) {
+                        let read = self.here.read_word(GlobalAddr::from_bits(word.addr));
+                        let read = read.and_then(|value| {
+                            self.pointers.as_ref().map_or(Ok(()), |pointers| pointers.confirm())?;
+                            Ok(value)
+                        });
+                        match read {
                             Ok(value) => values.push((word.key, value, asked, Moment::now())),
                             Err(error) => self.shared.on_error(error, word.key, &self.teller),
                         }

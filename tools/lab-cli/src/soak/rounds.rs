@@ -102,6 +102,7 @@ impl<'a> Soak<'a> {
                     loss_per_mille: args.loss_per_mille,
                     timeout: args.timeout(),
                     rate: args.rate,
+                    mapped: args.mapped,
                     stuck: args.stuck(),
                     histories: histories.clone(),
                     seed: args.seed.wrapping_mul(1000).wrapping_add(at),
