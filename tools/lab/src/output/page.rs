@@ -10,6 +10,7 @@ use crate::figure::claim::{Basis, Claim, number};
 use crate::figure::input::Declared;
 use crate::figure::sensitivity::Sensitivity;
 use crate::papers::{Paper, paper_of};
+use crate::sizes::Sizes;
 
 /// The page of some figures of one paper. Drawings are looked for in `drawings`, as seen from the page.
 pub fn page(documents: &[Document], sensitivity: Option<&Sensitivity>, drawings: &str) -> String {
@@ -128,10 +129,15 @@ fn inputs(paper: &Paper, sensitivity: Option<&Sensitivity>, documents: &[Documen
         "\n## Inputs\nWhat runs are given, with its source. What was fitted, or chosen after results were seen, says so.",
     );
     if let Some(it) = sensitivity {
+        let ops = if it.sizes.operations == Sizes::SMALL.operations {
+            String::new()
+        } else {
+            format!(" --ops {}", it.sizes.operations)
+        };
         write!(
             text,
             " Each number was moved by {} % both ways at a small scale \
-             (`rackmem-lab figure {} --scale small --perturb {}`).",
+             (`rackmem-lab figure {} --scale small{ops} --perturb {}`).",
             it.percent, paper.name, it.percent
         )
         .expect("text grows");
