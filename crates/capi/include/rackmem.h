@@ -385,6 +385,20 @@ enum rackmem_status rackmem_rack_info(struct rackmem_rack rack, struct rackmem_i
 enum rackmem_status rackmem_rack_counters(struct rackmem_rack rack,
                                           struct rackmem_counters *counters);
 
+// How the rack is: the JSON document that `rackmem status --json` prints (without line breaks; times in nanoseconds, sizes in bytes), at
+// `into`, with a zero behind it. `*len` is its length without that; if it does not fit `capacity` bytes, `RACKMEM_TOO_LONG`: so ask with
+// 0 first, and give some more, as counts grow. It has the switch, who is up, what each node has counted as of its last beat, and
+// all locks that have names. The switch's process is asked: if it does not answer within two seconds, `RACKMEM_BUSY`. The nodes are
+// asked about locks: one that does not answer is waited for until it is declared dead; if none can be asked, `locks_unknown` says why.
+// An embedded rack has no processes: its name is `embedded`, its transport `none`. Any OS thread.
+//
+// What has to be kept to:
+// `into` is null, or `capacity` bytes may be written there; `len` may be written.
+enum rackmem_status rackmem_status_json(struct rackmem_rack rack,
+                                        char *into,
+                                        size_t capacity,
+                                        size_t *len);
+
 // Opens a thread on a node: in a rack inside this process any of them, else the one that the process is or is attached to. Any OS
 // thread; each opens its own.
 //

@@ -12,7 +12,7 @@ use crate::blocks::BlockLocked;
 use crate::chains::Store;
 use crate::handles::{Align64, Align1024, Slot, close_shared, close_thread, kind, look};
 use crate::objects::ObjectsHere;
-use crate::pointer::{To, text};
+use crate::pointer::{To, bytes_mut, text};
 use crate::rwlock::Lock;
 use crate::status::{Failure, RackmemStatus, guarded};
 use crate::value::ValueHere;
@@ -89,8 +89,14 @@ pub(crate) struct OpenRack {
     /// What `rackmem_up` has started. It ends first, while this process's node is there for what the others send home.
     _processes: Option<Processes>,
     rack: Rack,
-    /// The node that this process is, or whose daemon it uses.
-    own: Option<u16>,
+    /// The node that this process is, or whose daemon it uses; and the file of its rack.
+    own: Option<(u16, RackFile)>,
+}
+
+impl OpenRack {
+    fn own(&self) -> Option<u16> {
+        self.own.as_ref().map(|(node, _)| *node)
+    }
 }
 
 impl OpenRack {
@@ -118,7 +124,7 @@ fn cannot_open(error: impl std::fmt::Display) -> Failure {
 fn opened(
     to: To<RackmemRack>,
     rack: Rack,
-    own: Option<u16>,
+    own: Option<(u16, RackFile)>,
     processes: Option<Processes>,
 ) -> Result<RackmemStatus, Failure> {
     to.set(RackmemRack { id: Slot::open(OpenRack { rack, own, _processes: processes }, None)? });
@@ -158,7 +164,7 @@ pub unsafe extern "C" fn rackmem_join(
         // SAFETY: the caller promises both.
         let (to, path) = unsafe { (To::cleared(rack, "rack", NO_RACK)?, text(rack_toml, "rack_toml")?) };
         let file = RackFile::read(path).map_err(cannot_open)?;
-        opened(to, Rack::join(&file, NodeId(node)).map_err(cannot_open)?, Some(node), None)
+        opened(to, Rack::join(&file, NodeId(node)).map_err(cannot_open)?, Some((node, file)), None)
     })
 }
 
@@ -177,7 +183,7 @@ pub unsafe extern "C" fn rackmem_attach(
         // SAFETY: the caller promises both.
         let (to, path) = unsafe { (To::cleared(rack, "rack", NO_RACK)?, text(rack_toml, "rack_toml")?) };
         let file = RackFile::read(path).map_err(cannot_open)?;
-        opened(to, Rack::attach(&file, NodeId(node)).map_err(cannot_open)?, Some(node), None)
+        opened(to, Rack::attach(&file, NodeId(node)).map_err(cannot_open)?, Some((node, file)), None)
     })
 }
 
@@ -201,7 +207,8 @@ pub unsafe extern "C" fn rackmem_up(
         let command =
             if command.is_null() { None } else { Some(Path::new(unsafe { text(command, "command") }?)) };
         let (rack, processes) = Rack::up(nodes, command).map_err(cannot_open)?;
-        opened(to, rack, Some(nodes - 1), Some(processes))
+        let file = processes.file().map_err(cannot_open)?;
+        opened(to, rack, Some((nodes - 1, file)), Some(processes))
     })
 }
 
@@ -238,7 +245,7 @@ pub unsafe extern "C" fn rackmem_rack_info(rack: RackmemRack, info: *mut Rackmem
         let config = open.rack.config();
         to.set(RackmemInfo {
             nodes: u16::try_from(config.nodes).expect("at most 64 nodes"),
-            own_node: open.own.unwrap_or(0),
+            own_node: open.own().unwrap_or(0),
             is_embedded: open.own.is_none(),
             is_fenced: open.rack.is_fenced(),
             epoch: open.rack.epoch(),
@@ -281,6 +288,47 @@ pub unsafe extern "C" fn rackmem_rack_counters(
     })
 }
 
+/// How the rack is: the JSON document that `rackmem status --json` prints (without line breaks; times in nanoseconds, sizes in bytes), at
+/// `into`, with a zero behind it. `*len` is its length without that; if it does not fit `capacity` bytes, `RACKMEM_TOO_LONG`: so ask with
+/// 0 first, and give some more, as counts grow. It has the switch, who is up, what each node has counted as of its last beat, and
+/// all locks that have names. The switch's process is asked: if it does not answer within two seconds, `RACKMEM_BUSY`. The nodes are
+/// asked about locks: one that does not answer is waited for until it is declared dead; if none can be asked, `locks_unknown` says why.
+/// An embedded rack has no processes: its name is `embedded`, its transport `none`. Any OS thread.
+///
+/// # Safety
+/// `into` is null, or `capacity` bytes may be written there; `len` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rackmem_status_json(
+    rack: RackmemRack,
+    into: *mut c_char,
+    capacity: usize,
+    len: *mut usize,
+) -> RackmemStatus {
+    look::<OpenRack>(rack.id, |open| {
+        // SAFETY: the caller promises both.
+        let (to, into) = unsafe { (To::cleared(len, "len", 0)?, bytes_mut(into.cast(), capacity, "into")?) };
+        let status = match &open.own {
+            Some((_, file)) => status::of(&open.rack, file).map_err(|why| {
+                let text = format_args!("the switch of rack `{}` does not say how it is: {why}", file.name);
+                Failure::new(RackmemStatus::Busy, text)
+            })?,
+            None => status::of_embedded(&open.rack).expect("it is embedded"),
+        };
+        let text =
+            serde_json::to_string(&status).map_err(|why| Failure::new(RackmemStatus::Internal, why))?;
+        to.set(text.len());
+        let Some((text_to, rest)) =
+            into.split_at_mut_checked(text.len()).filter(|(_, rest)| !rest.is_empty())
+        else {
+            let why = format_args!("the status takes {} bytes, and a zero: give more", text.len());
+            return Err(Failure::new(RackmemStatus::TooLong, why));
+        };
+        text_to.copy_from_slice(text.as_bytes());
+        rest[0] = 0;
+        Ok(RackmemStatus::Ok)
+    })
+}
+
 /// Opens a thread on a node: in a rack inside this process any of them, else the one that the process is or is attached to. Any OS
 /// thread; each opens its own.
 ///
@@ -296,9 +344,9 @@ pub unsafe extern "C" fn rackmem_thread_open(
         // SAFETY: the caller promises it.
         let to = unsafe { To::cleared(thread, "thread", RackmemThread { id: 0 }) }?;
         let nodes = open.rack.config().nodes;
-        if usize::from(node) >= nodes || open.own.is_some_and(|own| own != node) {
+        if usize::from(node) >= nodes || open.own().is_some_and(|own| own != node) {
             let here =
-                open.own.map_or_else(|| format!("nodes 0 to {}", nodes - 1), |own| format!("node {own}"));
+                open.own().map_or_else(|| format!("nodes 0 to {}", nodes - 1), |own| format!("node {own}"));
             let text = format_args!("node {node} is not in this process: it has {here}");
             return Err(Failure::new(RackmemStatus::InvalidArgument, text));
         }

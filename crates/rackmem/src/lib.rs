@@ -25,6 +25,7 @@ mod peers;
 mod rack;
 pub mod rack_file;
 mod regions;
+mod report;
 mod switch_process;
 mod up;
 mod words;

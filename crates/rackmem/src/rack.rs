@@ -30,7 +30,7 @@ pub struct Rack {
 }
 
 pub(crate) struct Inner {
-    places: Places,
+    pub(crate) places: Places,
     memories: Memories,
     /// Bytes of each node's memory that a handle reads and writes by itself: none where a daemon does it.
     pub(crate) reach: u64,
@@ -52,7 +52,7 @@ enum Memories {
 }
 
 /// Where the places of the rack are.
-enum Places {
+pub(crate) enum Places {
     /// All of them in this process.
     Embedded(Box<InlineRack>),
     /// One node in this process.

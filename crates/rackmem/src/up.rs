@@ -32,6 +32,8 @@ const MOST_ENDING: Duration = Duration::from_secs(15);
 #[must_use = "the processes end when this is dropped"]
 pub struct Processes {
     command: Child,
+    /// The rack's.
+    name: String,
 }
 
 /// Why there is no rack.
@@ -114,13 +116,21 @@ impl Rack {
         }
         let name = format!("up-{}-{}", process::id(), STARTED.fetch_add(1, Relaxed));
         let processes = Processes::start(&name, nodes, command)?;
-        let file = RackFile::read(runtime_directory(&name).join("rack.toml")).map_err(UpError::File)?;
+        let file = processes.file().map_err(UpError::File)?;
         let rack = Self::join(&file, NodeId(nodes - 1)).map_err(UpError::Join)?;
         Ok((rack, processes))
     }
 }
 
 impl Processes {
+    /// The file of their rack: with it other processes attach, and it is asked how the rack is.
+    ///
+    /// # Errors
+    /// If it is not there any more: the processes have ended.
+    pub fn file(&self) -> Result<RackFile, RackFileError> {
+        RackFile::read(runtime_directory(&self.name).join("rack.toml"))
+    }
+
     /// When all of them are a rack, which waits for this process.
     fn start(name: &str, nodes: u16, command: Option<&Path>) -> Result<Self, UpError> {
         let called = match command {
@@ -137,7 +147,7 @@ impl Processes {
         std::os::unix::process::CommandExt::process_group(&mut started, 0);
         let mut command = started.spawn().map_err(|error| UpError::Command { command: called, error })?;
         let (output, errors) = (command.stdout.take(), command.stderr.take());
-        let this = Self { command };
+        let this = Self { command, name: name.to_owned() };
         let (Some(output), Some(errors)) = (output, errors) else { unreachable!("both are pipes") };
         let said = pass_on(errors);
         match until_up(output) {

@@ -47,6 +47,17 @@ static void racks(void) {
     GOOD(rackmem_rack_counters(second, &counters));
     CHECK(counters.allocations == 0);
     WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_rack_counters(second, NULL));
+    char text[16384];
+    size_t len, again;
+    WRONG(RACKMEM_TOO_LONG, rackmem_status_json(second, NULL, 0, &len));
+    CHECK(len > 1000 && len < sizeof text && strstr(rackmem_message(), "give more") != NULL);
+    GOOD(rackmem_status_json(second, text, sizeof text, &again));
+    CHECK(strlen(text) == again && strstr(text, "{\"command\":\"status\"") == text);
+    CHECK(strstr(text, "\"rack\":\"embedded\"") != NULL && strstr(text, "\"locks\":[],\"locks_unknown\":null}") != NULL);
+    /* The zero has no room. */
+    WRONG(RACKMEM_TOO_LONG, rackmem_status_json(second, text, again, &len));
+    WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_status_json(second, NULL, 8, &len));
+    WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_status_json(second, text, sizeof text, NULL));
     GOOD(rackmem_leave(second, 0));
     GOOD(rackmem_thread_open(second, 1, &t));
     WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_thread_open(second, 1, NULL));
@@ -60,6 +71,7 @@ static void racks(void) {
     BAD(rackmem_rack, second, rackmem_leave(bad, 0));
     BAD(rackmem_rack, second, rackmem_rack_info(bad, &info));
     BAD(rackmem_rack, second, rackmem_rack_counters(bad, &counters));
+    BAD(rackmem_rack, second, rackmem_status_json(bad, text, sizeof text, &len));
     BAD(rackmem_rack, second, rackmem_thread_open(bad, 0, &refused));
     BAD_BUT_NULL(rackmem_rack, second, rackmem_close(bad));
     BAD_BUT_NULL(rackmem_thread, t, rackmem_thread_close(bad));

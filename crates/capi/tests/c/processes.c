@@ -130,6 +130,9 @@ int main(int count, char **arguments) {
         } while (done < processes + 1);
         DO(rackmem_words_fetch_add(words, 3, 1, &old));
     }
+    /* A switch in the test's process, which answers nobody. */
+    size_t len;
+    CHECK(rackmem_status_json(rack, NULL, 0, &len) == RACKMEM_BUSY && strstr(rackmem_message(), "status.sock") != NULL);
     DO(rackmem_thread_close(thread));
     DO(rackmem_leave(rack, 5000000000));
     DO(rackmem_close(rack));

@@ -1,4 +1,4 @@
-/* A rack of processes that this program starts: prints a node that it does not need to live, and waits until somebody kills that one. What
+/* A rack of processes that this program starts: prints a node that it does not need to live, and how the rack is, and waits until somebody kills that one. What
  * was named there is lost then; the rest goes on. */
 #include "check.h"
 
@@ -27,7 +27,10 @@ int main(void) {
     making = named.making;
     DO(rackmem_rwlock_write(lock, &data));
     DO(rackmem_rwlock_unlock(lock));
-    printf("%d\n", named.home);
+    char text[65536];
+    size_t len;
+    DO(rackmem_status_json(rack, text, sizeof text, &len));
+    printf("%d\n%s\n", named.home, text);
     fflush(stdout);
     CHECK(fgets(line, sizeof line, stdin) != NULL);
     do {

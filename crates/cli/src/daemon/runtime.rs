@@ -7,19 +7,12 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use rackmem::RackFile;
 use rackmem::rack_file::runtime_directory;
+use status::ask::SOCKET;
 
 use crate::fault::Fault;
 
-const STATUS_SOCKET: &str = "status.sock";
-
-/// Where the switch says how the rack is.
-pub(super) fn status_socket(file: &RackFile) -> PathBuf {
-    file.runtime.join(STATUS_SOCKET)
-}
-
-/// Such sockets of racks of this user on this machine, whose files name no other directory; with the racks' names, in order. A
+/// Sockets at which the switches answer of racks of this user on this machine, whose files name no other directory; with the racks' names, in order. A
 /// switch that was killed leaves one at which nobody answers.
 pub(super) fn status_sockets() -> Vec<(String, PathBuf)> {
     // Of any name: they differ in the end.
@@ -31,7 +24,7 @@ pub(super) fn status_sockets() -> Vec<(String, PathBuf)> {
     let sockets = entries.filter_map(|entry| {
         let entry = entry.ok()?;
         let name = entry.file_name().to_str()?.strip_prefix(prefix)?.to_owned();
-        let socket = entry.path().join(STATUS_SOCKET);
+        let socket = entry.path().join(SOCKET);
         // Only the user's own directory may say what this user's rack is.
         let own = check(&entry.path()).is_ok() && socket.exists();
         own.then_some((name, socket))

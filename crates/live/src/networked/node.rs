@@ -304,26 +304,14 @@ impl NetworkedNode {
         next
     }
 
-    fn report(&self) -> NodeReport {
-        let (nic, chains) = (self.nic_counts(), self.chain_counts());
-        let machines = self.actor.enter();
-        let counters = machines.node.counters();
+    /// What it puts into its beats.
+    pub fn report(&self) -> NodeReport {
         NodeReport {
             hits: self.hits.load(Ordering::Relaxed),
-            misses: counters.granted_accesses(),
-            refused: counters.refused.iter().sum(),
-            retransmissions: counters.retransmissions,
-            invalidations: counters.invalidations,
-            provided: counters.provided,
-            peeked: counters.peeked,
-            home_packets: counters.home_received + counters.home_sent,
-            lost: counters.lost,
-            memory_live: machines.node.memory_in_use().0,
-            recovering: u64::from(machines.node.is_recovering()),
-            dropped: counters.dropped,
-            nic,
-            chains,
+            nic: self.nic_counts(),
+            chains: self.chain_counts(),
             transport: self.transport.counters().counts(),
+            ..NodeReport::of(&self.actor.enter().node)
         }
     }
 

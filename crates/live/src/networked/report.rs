@@ -11,7 +11,7 @@ use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
 use super::verbs::NicCounts;
 use crate::chains::{ServerCounts, SteeringCounts};
 
-/// What a node counts, as of its last beat.
+/// What a node counts, as of its last beat or now.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NodeReport {
     /// Accesses that found their block in the cache.
@@ -50,6 +50,25 @@ const WORDS: usize =
     11 + node::Drop::ALL.len() + NicCounts::WORDS + ServerCounts::WORDS + 5 + Cause::ALL.len();
 
 impl NodeReport {
+    /// What a node's machine of coherence counts; nothing of what is counted beside it.
+    pub fn of(machine: &node::Node) -> Self {
+        let counters = machine.counters();
+        Self {
+            misses: counters.granted_accesses(),
+            refused: counters.refused.iter().sum(),
+            retransmissions: counters.retransmissions,
+            invalidations: counters.invalidations,
+            provided: counters.provided,
+            peeked: counters.peeked,
+            home_packets: counters.home_received + counters.home_sent,
+            lost: counters.lost,
+            memory_live: machine.memory_in_use().0,
+            recovering: u64::from(machine.is_recovering()),
+            dropped: counters.dropped,
+            ..Self::default()
+        }
+    }
+
     /// What a beat carries.
     pub(super) fn encode(&self) -> Vec<u8> {
         let own = [

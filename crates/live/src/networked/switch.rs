@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use membership::coordinator::{Coordinator, CoordinatorConfig, Effect};
 use membership::{Message, Timing};
-use switch::coherence;
 use transport::{Body, Cause, Contents, Outgoing, PeerId, Transport};
 use wire::{Nanos, NodeId, SwitchEpoch};
 
@@ -114,7 +113,7 @@ impl NetworkedSwitch {
             entries: self.entries as u64,
             packets_received: self.programs.received,
             packets_sent: self.programs.sent,
-            program_dropped: coherence::Drop::ALL.iter().map(|cause| switch.counters().drops(*cause)).sum(),
+            program_dropped: switch.counters().all_drops(),
             chains: self.programs.relay.counts(),
             membership: *coordinator.counters(),
             transport: self.transport.counters().counts(),

@@ -63,6 +63,11 @@ impl Counters {
         self.drops[cause as usize]
     }
 
+    /// Packets dropped for whatever cause.
+    pub fn all_drops(&self) -> u64 {
+        self.drops.iter().sum()
+    }
+
     /// Requests that the switch itself refused for a reason, repeated answers included.
     pub const fn refusals(&self, why: Refusal) -> u64 {
         self.refusals[why as usize]

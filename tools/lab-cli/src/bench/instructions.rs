@@ -60,6 +60,8 @@ enum Operation {
     FetchAdd,
     /// A lock for writing that this node has: taken and released.
     Lock,
+    /// As `lock`, of a lock that has a name: its node watches it, counts, and times some.
+    LockNamed,
     /// As `read-hit`, in a call.
     ReadHitCall,
     /// As `write-hit`, in a call.
@@ -123,8 +125,12 @@ impl Operation {
                 let words = here.words::<u64>(8, NodeId(1))?;
                 counted(|_| words.fetch_add(here, 3, 1).map(drop))
             }
-            Self::Lock => {
-                let value = Locked::new(here, NodeId(1), [0_u64; 4])?;
+            Self::Lock | Self::LockNamed => {
+                let value = if self == Self::Lock {
+                    Locked::new(here, NodeId(1), [0_u64; 4])?
+                } else {
+                    here.named("lock").open_or(|| [0_u64; 4]).expect("nobody has made another one")
+                };
                 drop(value.write(here));
                 counted(|_| {
                     value.write(here).expect("nobody has panicked")[0] += 1;

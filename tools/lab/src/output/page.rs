@@ -10,6 +10,7 @@ use crate::figure::claim::{Basis, Claim, number};
 use crate::figure::input::Declared;
 use crate::figure::sensitivity::Sensitivity;
 use crate::papers::{Paper, paper_of};
+use crate::sizes::Sizes;
 
 /// The page of some figures of one paper. Drawings are looked for in `drawings`, as seen from the page.
 pub fn page(documents: &[Document], sensitivity: Option<&Sensitivity>, drawings: &str) -> String {
@@ -90,7 +91,8 @@ paper's, or over the nearer end of its range (1.00 inside it). *Met* says
 - *calibrated* if an input was fitted to this number, *by construction* if it could not come out otherwise: neither is a result.
 
 *Moves with* names the inputs (by their number in the table below) that change the verdict when they are moved by 20 %:
-`7-` is input 7, a fifth smaller. Claims under *ours* are targets of our own.
+`7-` is input 7, a fifth smaller. Where the verdict is another one with as few operations as moved inputs are run with, that stands
+there instead. Claims under *ours* are targets of our own.
 
 ";
 
@@ -128,19 +130,18 @@ fn inputs(paper: &Paper, sensitivity: Option<&Sensitivity>, documents: &[Documen
         "\n## Inputs\nWhat runs are given, with its source. What was fitted, or chosen after results were seen, says so.",
     );
     if let Some(it) = sensitivity {
+        let ops = if it.sizes.operations == Sizes::SMALL.operations {
+            String::new()
+        } else {
+            format!(" --ops {}", it.sizes.operations)
+        };
         write!(
             text,
             " Each number was moved by {} % both ways at a small scale \
-             (`rackmem-lab figure {} --scale small --perturb {}`).",
+             (`rackmem-lab figure {} --scale small{ops} --perturb {}`).",
             it.percent, paper.name, it.percent
         )
         .expect("text grows");
-        let names = documents.iter().map(|document| document.report.figure.as_str());
-        let left_out: Vec<&str> =
-            names.filter(|name| !it.figures.iter().any(|figure| figure == name)).collect();
-        if !left_out.is_empty() {
-            write!(text, " Left out, for the time it takes: {}.", left_out.join(", ")).expect("text grows");
-        }
     }
     text.push_str("\n\n| | input | value | source |\n|---:|---|---:|---|\n");
     for (number, Declared { what, value, source }) in
@@ -193,8 +194,11 @@ fn row(cells: &[String]) -> String {
 /// The inputs that change a claim's verdict.
 fn moves(sensitivity: &Sensitivity, document: &Document, claim: &Claim) -> String {
     let number = |name: &str| document.inputs.iter().position(|input| input.what == name).map(|at| at + 1);
-    let of = sensitivity.of(&document.report.figure, &claim.what);
-    let each = of.filter_map(|it| Some(format!("{}{}", number(&it.input)?, if it.up { "+" } else { "-" })));
+    let of = || sensitivity.of(&document.report.figure, &claim.what);
+    if let Some(other) = of().find(|it| it.from != claim.verdict()) {
+        return format!("*{}* at that scale", other.from);
+    }
+    let each = of().filter_map(|it| Some(format!("{}{}", number(&it.input)?, if it.up { "+" } else { "-" })));
     each.collect::<Vec<_>>().join(" ")
 }
 

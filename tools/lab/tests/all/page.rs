@@ -40,6 +40,9 @@ fn what_moves_claims_was_found_for_the_inputs_and_claims_that_there_are() {
             sensitivity(figures).expect("write it with rackmem-lab figure --scale small --perturb 20");
         let movable = paper_of(figures[0].name()).all_inputs().filter(|input| input.scale.is_some());
         assert_eq!(found.inputs, movable.map(|input| input.name).collect::<Vec<_>>(), "{}", found.paper);
+        for figure in figures {
+            assert!(found.figures.iter().any(|name| name == figure.name()), "{} is left out", figure.name());
+        }
         let documents = documents(figures);
         for moved in &found.moved {
             let of =

@@ -12,21 +12,19 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::PoisonError;
 use std::thread;
 
-use rackmem::{Attachments, NodeId, Rack};
+use rackmem::{Attachments, NodeId};
+use status::document::{Node, NodeCounts};
 
 use super::node::Joined;
 use super::status::Answers;
-use super::status::document::{Chains, Nic, Node, NodeCounts, Status, Transport, machine_drops};
 use crate::fault::Fault;
 use http::Answer;
 
 /// Answers for the whole rack, on a thread of its own.
 pub(super) fn serve_rack(address: SocketAddr, answers: Answers) -> Result<(), Fault> {
-    serve(address, move |path| match (path, answers.status()) {
-        ("/metrics" | "/status", None) => Answer::NotYet,
-        ("/metrics", Some(status)) => Answer::metrics(text::rack(&status)),
-        // Where its file is concerns nobody elsewhere.
-        ("/status", Some(status)) => Answer::json(&Status { file: None, ..status }),
+    serve(address, move |path| match path {
+        "/metrics" => answers.status().map_or(Answer::NotYet, |status| Answer::metrics(text::rack(&status))),
+        "/status" => answers.status_elsewhere().as_ref().map_or(Answer::NotYet, Answer::json),
         _ => Answer::NotFound,
     })
 }
@@ -37,13 +35,14 @@ pub(super) fn serve_node(address: SocketAddr, id: NodeId, joined: Joined) -> Res
         "/metrics" => {
             // Counted under the lock: a clone of the rack would keep its socket open.
             let incarnation = joined.lock().unwrap_or_else(PoisonError::into_inner);
+            let reports = incarnation.as_ref().map(|it| it.rack.reports()).unwrap_or_default();
             let node = Node {
                 id: id.0,
                 up: incarnation.is_some(),
                 incarnation: 0,
                 silence_ns: None,
                 epoch: 0,
-                counts: incarnation.as_ref().map(|incarnation| counts(&incarnation.rack)),
+                counts: reports.first().map(NodeCounts::from),
             };
             let applications = incarnation.as_ref().and_then(|incarnation| incarnation.applications.as_ref());
             let watched = incarnation.as_ref().map(|incarnation| incarnation.rack.watched_locks());
@@ -52,29 +51,6 @@ pub(super) fn serve_node(address: SocketAddr, id: NodeId, joined: Joined) -> Res
         }
         _ => Answer::NotFound,
     })
-}
-
-/// What the only node in this process has counted.
-fn counts(rack: &Rack) -> NodeCounts {
-    let counters = rack.counters();
-    let protocol = counters.protocol();
-    NodeCounts {
-        hits: counters.hits(),
-        misses: counters.misses(),
-        refused: protocol.refused.iter().sum(),
-        retransmissions: protocol.retransmissions,
-        invalidations: protocol.invalidations,
-        provided: protocol.provided,
-        peeked: protocol.peeked,
-        home_packets: protocol.home_received + protocol.home_sent,
-        lost_blocks: protocol.lost,
-        memory_live_bytes: counters.nodes.iter().map(|node| node.memory_live).sum(),
-        recovering: None,
-        dropped: machine_drops(&protocol.dropped),
-        nic: Nic::from(&rack.nic_counts().unwrap_or_default()),
-        chains: Chains::from(&rack.chain_counts()),
-        transport: Transport::from(&rack.transport_counts().unwrap_or_default()),
-    }
 }
 
 fn serve(address: SocketAddr, answer: impl Fn(&str) -> Answer + Send + 'static) -> Result<(), Fault> {

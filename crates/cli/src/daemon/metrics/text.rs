@@ -4,8 +4,8 @@
 
 use rackmem::attach::AttachCounts;
 use rackmem::{NodeId, WatchedLock};
+use status::document::{Chains, Node, NodeCounts, Status, Transport};
 
-use super::super::status::document::{Chains, Node, NodeCounts, Status, Transport};
 use super::locks;
 use super::page::{MetricKind, Page};
 
@@ -142,10 +142,8 @@ fn add_node(page: &mut Page, node: &Node) {
         u64::from(node.up),
     );
     let Some(counts) = &node.counts else { return };
-    if let Some(recovering) = counts.recovering {
-        let help = "1 while the node rebuilds its directory after somebody died.";
-        page.add(MetricKind::Gauge, "rackmem_node_recovering", help, &labels, u64::from(recovering));
-    }
+    let help = "1 while the node rebuilds its directory after somebody died.";
+    page.add(MetricKind::Gauge, "rackmem_node_recovering", help, &labels, u64::from(counts.recovering));
     let help = "Bytes of the node's memory in allocations.";
     page.add(MetricKind::Gauge, "rackmem_node_memory_used_bytes", help, &labels, counts.memory_live_bytes);
     for (name, help, count) in node_counters(counts) {

@@ -6,10 +6,13 @@
 use std::fmt;
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rackmem::attach::socket_of;
 use rackmem::{AttachError, NameError, NodeHandle, NodeId, Rack, RackFile};
+
+/// How long a daemon has before the next one is asked.
+const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Why the names of a rack are not known.
 #[derive(Debug)]
@@ -42,34 +45,37 @@ impl fmt::Display for AskError {
     }
 }
 
-/// Asks something of a rack whose file this is, through the first daemon that serves: which is told, too.
+/// Asks something of a rack whose file this is, through a daemon that serves: of one that has not answered after a while the next one is
+/// asked, too.
 pub(in super::super) fn ask<R: Send + 'static>(
     file: &RackFile,
     most: Duration,
-    question: impl FnOnce(&mut NodeHandle) -> Result<R, NameError> + Send + 'static,
+    question: impl Fn(&mut NodeHandle) -> Result<R, NameError> + Clone + Send + 'static,
 ) -> Result<R, AskError> {
+    let until = Instant::now() + most;
     let (answer, answered) = mpsc::channel();
-    let file = file.clone();
-    // If it is late it ends with this process.
-    let asking = thread::Builder::new().name("names".to_owned()).spawn(move || {
-        let asked = attach(&file).and_then(|rack| question(&mut rack.here()).map_err(AskError::Failed));
-        let _ = answer.send(asked);
-    });
-    match asking {
-        Ok(_) => answered.recv_timeout(most).unwrap_or(Err(AskError::Late(most))),
-        // The system has no thread to spare.
-        Err(_) => Err(AskError::Late(Duration::ZERO)),
-    }
-}
-
-fn attach(file: &RackFile) -> Result<Rack, AskError> {
     let nodes = (0..file.config.nodes).map(|node| NodeId(u16::try_from(node).expect("at most 64 nodes")));
-    let mut why = AskError::NoDaemon;
-    for node in nodes.filter(|node| socket_of(file, *node).exists()) {
-        match Rack::attach_by_socket(file, node) {
-            Ok(rack) => return Ok(rack),
-            Err(refused) => why = AskError::Refused(refused),
+    let mut nodes = nodes.filter(|node| socket_of(file, *node).exists()).peekable();
+    let (mut asked, mut why) = (0, AskError::NoDaemon);
+    while let Some(left) = until.checked_duration_since(Instant::now()) {
+        if let Some(node) = nodes.next() {
+            let (file, question, answer) = (file.clone(), question.clone(), answer.clone());
+            let asking = move || {
+                let rack = Rack::attach_by_socket(&file, node).map_err(AskError::Refused);
+                // Somebody else may have answered.
+                let _ =
+                    answer.send(rack.and_then(|rack| question(&mut rack.here()).map_err(AskError::Failed)));
+            };
+            // If it is late it ends with what it waits for, or with this process. The system may have no thread to spare.
+            asked += usize::from(thread::Builder::new().name("asking".to_owned()).spawn(asking).is_ok());
+        } else if asked == 0 {
+            return Err(why);
+        }
+        match answered.recv_timeout(if nodes.peek().is_some() { left.min(PATIENCE) } else { left }) {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => (asked, why) = (asked - 1, error),
+            Err(_) => {}
         }
     }
-    Err(why)
+    Err(AskError::Late(most))
 }

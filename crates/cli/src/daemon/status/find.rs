@@ -7,10 +7,10 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use rackmem::RackFile;
+use status::ask;
+use status::document::Status;
 
 use super::super::{read, runtime};
-use super::ask;
-use super::document::Status;
 use crate::fault::Fault;
 
 /// The file of a rack whose file is not named.
@@ -112,7 +112,7 @@ fn meant(name: Option<&str>) -> Result<Meant, Fault> {
     let file = if name.is_none() && here.exists() { Some(read(here)?) } else { None };
     if let Some(file) = &file {
         // Its switch may run on another machine.
-        if answers(&runtime::status_socket(file)) || file.switch_metrics.is_some() {
+        if answers(&ask::socket_of(file)) || file.switch_metrics.is_some() {
             return Meant::of(here);
         }
     }

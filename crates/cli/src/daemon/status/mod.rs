@@ -2,31 +2,28 @@
 //!
 //! | file | |
 //! | --- | --- |
-//! | `document.rs` | how a rack is, as one document |
 //! | `socket.rs` | on the switch's side: who connects gets one |
 //! | `find.rs` | which rack is meant where none is named |
-//! | `ask.rs` | on this side: over that socket, or over HTTP from another machine |
-//! | `locks.rs` | locks that have names, which the nodes know of, and not the switch |
 //! | `table.rs` | the document for people |
+//!
+//! The crate `status` has the document, and asks for it.
 
-pub(super) mod ask;
-pub(super) mod document;
 pub(super) mod find;
-mod locks;
 pub(super) mod socket;
 mod table;
 
 use std::io::{self, IsTerminal as _};
-use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rackmem::{RackFile, Watch};
+use status::document::Status;
+use status::locks;
 
+use super::names::asking;
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::output;
-use document::Status;
 use find::{Meant, Which};
 
 const EXAMPLES: &str = "\
@@ -52,28 +49,34 @@ pub(crate) struct Args {
     watch: bool,
 }
 
+/// How long the nodes may take to say what they know of locks.
+const MOST_WAIT: Duration = Duration::from_secs(2);
 /// Between two looks with `--watch`.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// How the rack is, for whoever asks the switch's process.
 #[derive(Clone, Debug)]
 pub(super) struct Answers {
-    rack: String,
-    transport: &'static str,
-    file: Option<PathBuf>,
+    file: RackFile,
     watch: Watch,
 }
 
 impl Answers {
     pub(super) fn new(file: &RackFile, watch: Watch) -> Self {
-        let path = std::path::absolute(&file.path).ok();
-        Self { rack: file.name.clone(), transport: file.transport().name(), file: path, watch }
+        Self { file: file.clone(), watch }
     }
 
     /// None: the switch does not run yet.
     pub(super) fn status(&self) -> Option<Status> {
         let report = self.watch.report()?;
-        Some(Status { file: self.file.clone(), ..Status::new(&self.rack, self.transport, &report) })
+        let file = std::path::absolute(&self.file.path).ok();
+        Some(Status { file, ..Status::new(&self.file.name, self.file.transport().name(), &report) })
+    }
+
+    /// The same for another machine: with the locks that have names, and without where the file is, which concerns nobody there.
+    pub(super) fn status_elsewhere(&self) -> Option<Status> {
+        let status = Status { file: None, ..self.status()? };
+        Some(with_locks(status, |_| Ok(self.file.clone())))
     }
 }
 
@@ -102,14 +105,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
 /// What was shown before, and when.
 type Shown = Option<(Status, Instant)>;
 
-fn show(args: &Args, meant: &Meant, clear: bool, shown: &mut Shown) -> Result<(), Fault> {
-    let mut status = meant.ask()?;
-    if status.nodes.iter().any(|node| node.up) {
-        match meant.file(Some(&status)).and_then(|file| locks::ask(&file).map_err(|why| why.to_string())) {
-            Ok(locks) => status.locks = locks,
-            Err(why) => status.locks_unknown = Some(why),
-        }
+/// Adds what the nodes know of locks that have names, asked through a daemon on this machine.
+fn with_locks(status: Status, file: impl FnOnce(&Status) -> Result<RackFile, String>) -> Status {
+    let ask = |file: RackFile| asking::ask(&file, MOST_WAIT, locks::all).map_err(|why| why.to_string());
+    if !status.nodes.iter().any(|node| node.up) {
+        return status;
     }
+    match file(&status).and_then(ask) {
+        Ok(locks) => Status { locks, locks_unknown: None, ..status },
+        // Who has answered over HTTP has asked, too.
+        Err(_) if !status.locks.is_empty() || status.locks_unknown.is_some() => status,
+        Err(why) => Status { locks_unknown: Some(why), ..status },
+    }
+}
+
+fn show(args: &Args, meant: &Meant, clear: bool, shown: &mut Shown) -> Result<(), Fault> {
+    let status = with_locks(meant.ask()?, |status| meant.file(Some(status)));
     let now = Instant::now();
     let before = shown.replace((status.clone(), now));
     if args.json {

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use rackmem::RackFile;
+use status::ask::socket_of;
 
 use super::super::runtime;
 use super::Answers;
@@ -27,7 +28,7 @@ pub(in super::super) struct Bound {
 
 /// Answers on a thread of its own, for as long as this process lives.
 pub(in super::super) fn serve(file: &RackFile, answers: Answers) -> Result<Bound, Fault> {
-    let path = runtime::status_socket(file);
+    let path = socket_of(file);
     // This process is the switch of the rack, so whoever made that socket is dead.
     runtime::remove(&path);
     let failed = |error| Fault::failed(format_args!("cannot listen on {}: {error}", path.display()));

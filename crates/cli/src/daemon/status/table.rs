@@ -7,9 +7,9 @@ use std::time::Duration;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 use rackmem::Nanos;
+use status::document::{Node, Status, Transport};
+use status::locks::Lock;
 
-use super::document::{Node, Status, Transport};
-use super::locks::Lock;
 use crate::size::Bytes;
 
 /// Locks that are shown.
@@ -176,8 +176,8 @@ fn nodes(nodes: &[Node]) -> Table {
 }
 
 fn state(node: &Node) -> &'static str {
-    match (node.up, node.incarnation, node.counts.as_ref().and_then(|counts| counts.recovering)) {
-        (true, _, Some(true)) => "recovering",
+    match (node.up, node.incarnation, node.counts.as_ref().is_some_and(|counts| counts.recovering)) {
+        (true, _, true) => "recovering",
         (true, ..) => "up",
         (false, 0, _) => "absent",
         (false, ..) => "down",

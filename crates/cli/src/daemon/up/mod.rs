@@ -12,13 +12,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rackmem::RackFile;
+use status::ask;
+use status::document::Status;
 use tracing::{info, warn};
 
 use self::child::{Child, Options, Part};
 use self::used_file::UsedRackFile;
 use super::log::LogArgs;
-use super::status::ask;
-use super::status::document::Status;
 use super::write::Transport;
 use super::{owner, read};
 use crate::fault::Fault;

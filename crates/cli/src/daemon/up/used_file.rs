@@ -9,6 +9,7 @@ use rackmem::attach::socket_of;
 use rackmem::rack_file::{TransportKind, example, runtime_directory};
 use rackmem::transport::udp::unused_addresses;
 use rackmem::{NodeId, RackFile};
+use status::ask;
 
 use super::super::{owner, runtime};
 use super::child::{Child, Part};
@@ -76,7 +77,7 @@ impl UsedRackFile {
                 runtime::remove(&socket_of(file, NodeId(id)));
             }
             if part == Part::Switch {
-                runtime::remove(&runtime::status_socket(file));
+                runtime::remove(&ask::socket_of(file));
             }
         }
         if self.made.is_some() {

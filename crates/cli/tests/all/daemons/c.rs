@@ -13,6 +13,8 @@ struct Program {
     input: ChildStdin,
     /// The node that it does not need.
     node: String,
+    /// How its rack is, as it was told.
+    status: serde_json::Value,
 }
 
 impl Program {
@@ -27,10 +29,12 @@ impl Program {
             .unwrap();
         let mut output = BufReader::new(process.stdout.take().unwrap());
         let input = process.stdin.take().unwrap();
-        let mut node = String::new();
+        let [mut node, mut status] = [const { String::new() }; 2];
         output.read_line(&mut node).unwrap();
-        assert!(!node.is_empty(), "it has said why on standard error");
-        Some(Self { process, output, input, node: node.trim().to_owned() })
+        output.read_line(&mut status).unwrap();
+        assert!(!status.is_empty(), "it has said why on standard error");
+        let status = serde_json::from_str(&status).unwrap();
+        Some(Self { process, output, input, node: node.trim().to_owned(), status })
     }
 }
 
@@ -39,6 +43,30 @@ impl Drop for Program {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// What of a document does not change by the next look.
+fn lasting(status: &serde_json::Value) -> Vec<&serde_json::Value> {
+    let of = |of: &'static str, each: &'static [&str]| {
+        let all = status[of].as_array().unwrap().iter();
+        all.flat_map(move |it| each.iter().map(move |key| &it[*key]))
+    };
+    let rack = ["command", "version", "rack", "transport", "phase", "epoch", "file", "locks_unknown"];
+    let rack = rack.iter().map(|key| &status[*key]);
+    let nodes = of("nodes", &["id", "up", "incarnation"]);
+    rack.chain(nodes).chain(of("locks", &["name", "address", "writes", "kept_by"])).collect()
+}
+
+#[test]
+fn a_c_program_is_told_how_the_rack_is_as_the_command_tells_it() {
+    let home = Home::new("c-status");
+    let Some(program) = Program::start(&home, "up-status") else { return };
+    let (told, shown) = (&program.status, home.status());
+    assert_eq!(lasting(told), lasting(&shown));
+    assert_eq!(told["nodes"].as_array().unwrap().len(), 4);
+    assert_eq!(told["locks"][0]["writes"], 1, "{told}");
+    drop(program);
+    eventually("nothing of it is left", || home.is_clean());
 }
 
 /// Starts a node of the program's rack again, as its user would.

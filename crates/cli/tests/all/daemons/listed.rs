@@ -133,6 +133,32 @@ fn a_stopped_daemon_does_not_keep_whoever_asks_for_long() {
 }
 
 #[test]
+fn of_a_stopped_daemon_and_one_that_serves_the_second_answers_also_for_who_asks_over_http() {
+    let home = Home::new("one_asleep");
+    let address = format!("127.0.0.1:{}", free_port());
+    let up = home.up(&["--nodes", "3", "--metrics", &address]);
+    let mut app = attached(&RackFile::read(home.rack_file()).unwrap(), 1);
+    let name = (0..).map(|number| format!("lock/{number}")).find(|name| app.home_of_name(name) == NodeId(1));
+    let name = name.unwrap();
+    app.named::<Locked<u64>>(&name).create(1).unwrap();
+    let daemon = home.find(&["node", "--id", "0"]).unwrap();
+    crate::shell::signal("-STOP", daemon);
+    // The other one waits for it until it is declared dead.
+    eventually("the locks are known", || {
+        let status = home.status();
+        assert_eq!(status["file"], home.rack_file().to_str().unwrap());
+        status["locks_unknown"].is_null() && status["locks"][0]["name"] == *name
+    });
+    assert_eq!(names(&home, &[]).len(), 1);
+    let status = page(&address, "/status");
+    assert!(status.contains(&format!("\"locks\":[{{\"name\":\"{name}\"")), "{status}");
+    assert!(status.contains("\"file\":null") && status.contains("\"locks_unknown\":null"), "{status}");
+    crate::shell::signal("-CONT", daemon);
+    drop(app);
+    up.interrupt();
+}
+
+#[test]
 fn status_and_metrics_say_who_holds_a_named_lock_who_waits_and_for_how_long() {
     const HELD: Duration = Duration::from_millis(300);
     let home = Home::new("watched");

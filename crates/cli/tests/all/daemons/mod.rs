@@ -6,6 +6,7 @@ mod found;
 mod listed;
 mod log;
 mod named;
+mod named_steps;
 mod names;
 mod rig;
 mod start;

@@ -1,10 +1,11 @@
-//! Names that processes make, open and remove at once, some of which are killed meanwhile.
+//! Names that processes make, open and remove at once, some of which are killed meanwhile: at any time here, at every step in
+//! `named_steps`.
 //!
 //! The tests start their own executable again, to run the same test; told by the environment, it is the application there.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use std::{env, thread};
+use std::{env, io, thread};
 
 use rackmem::{AttachError, Locked, NameError, NodeHandle, NodeId, Rack, RackFile, Value, Words};
 
@@ -13,10 +14,17 @@ use super::rig::Home;
 /// Set in the applications: the rack file, the node, and a number.
 const ARGUMENTS: &str = "RACKMEM_TEST_NAMED";
 
-fn application(test: &str, file: &RackFile, node: u16, number: u64) -> Child {
+pub(super) fn application(
+    test: &str,
+    file: &RackFile,
+    node: u16,
+    number: u64,
+    input: impl Into<Stdio>,
+) -> Child {
     Command::new(env::current_exe().unwrap())
-        .args(["--exact", &format!("daemons::named::{test}")])
+        .args(["--exact", &format!("daemons::{test}")])
         .env(ARGUMENTS, format!("{}\n{node}\n{number}", file.runtime.join("rack.toml").display()))
+        .stdin(input)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -24,40 +32,52 @@ fn application(test: &str, file: &RackFile, node: u16, number: u64) -> Child {
 }
 
 /// In an application: the file, the node and the number.
-fn told() -> Option<(RackFile, NodeId, u64)> {
+pub(super) fn told() -> Option<(RackFile, NodeId, u64)> {
     let arguments = env::var(ARGUMENTS).ok()?;
     let [file, node, number] = arguments.split('\n').collect::<Vec<_>>().try_into().unwrap();
     Some((RackFile::read(file).unwrap(), NodeId(node.parse().unwrap()), number.parse().unwrap()))
 }
 
 /// Attaches to a daemon, which has so many applications at once and no more.
-fn attached(file: &RackFile, node: NodeId) -> NodeHandle {
+pub(super) fn attached(file: &RackFile, node: NodeId) -> NodeHandle {
     loop {
         match Rack::attach(file, node) {
             Ok(rack) => return rack.here(),
-            Err(AttachError::Full { .. }) => thread::sleep(Duration::from_millis(1)),
+            // A thousand that try more often leave nothing of the machine to others.
+            Err(AttachError::Full { .. }) => thread::sleep(Duration::from_millis(50)),
             Err(why) => panic!("{why}"),
         }
     }
 }
 
 #[test]
-fn of_hundreds_of_processes_that_make_one_name_at_once_one_does() {
-    const PROCESSES: u64 = 400;
+fn of_a_thousand_processes_that_make_one_name_at_once_one_does() {
+    const PROCESSES: u64 = 1000;
     if let Some((file, node, number)) = told() {
+        // Until all are there.
+        io::read_to_string(io::stdin()).unwrap();
         let mut here = attached(&file, node);
         let lock = here.named::<Locked<[u64; 2]>>("it").open_or(|| [number, 0]).unwrap();
         lock.write(&mut here).unwrap()[1] += 1;
         return;
     }
-    let home = Home::new("hundreds");
+    let home = Home::new("thousand_makers");
     let up = home.up(&["--nodes", "3"]);
     let file = RackFile::read(home.rack_file()).unwrap();
+    let (waiting, go) = io::pipe().unwrap();
     let start = |number: u64| {
         let node = u16::try_from(number % 2).unwrap();
-        application("of_hundreds_of_processes_that_make_one_name_at_once_one_does", &file, node, number)
+        let waiting = waiting.try_clone().unwrap();
+        application(
+            "named::of_a_thousand_processes_that_make_one_name_at_once_one_does",
+            &file,
+            node,
+            number,
+            waiting,
+        )
     };
     let processes: Vec<_> = (0..PROCESSES).map(start).collect();
+    drop(go);
     for mut process in processes {
         assert!(process.wait().unwrap().success());
     }
@@ -72,7 +92,7 @@ fn of_hundreds_of_processes_that_make_one_name_at_once_one_does() {
 }
 
 /// Marks of what is whole.
-const MARKS: [u64; 64] = [7; 64];
+pub(super) const MARKS: [u64; 64] = [7; 64];
 
 /// Makes, opens and removes, as long as it may.
 fn make_and_remove(here: &mut NodeHandle, number: u64) {
@@ -93,7 +113,7 @@ fn make_and_remove(here: &mut NodeHandle, number: u64) {
 }
 
 /// Finds the thing whole, and takes it away.
-fn take_whole(here: &mut NodeHandle, name: &str) -> Result<(), Box<dyn std::error::Error>> {
+pub(super) fn take_whole(here: &mut NodeHandle, name: &str) -> Result<(), Box<dyn std::error::Error>> {
     match name.split('/').next() {
         Some("lock") => {
             let lock = here.named::<Locked<[u64; 64]>>(name).open()?;
@@ -130,23 +150,26 @@ fn whoever_is_killed_while_he_makes_or_removes_a_name_leaves_nothing_or_the_fini
         status["nodes"].as_array().unwrap().iter().take(2).map(bytes).sum()
     };
     let mut here = attached(&file, NodeId(0));
-    let mut left = 0;
+    let (mut left, mut early) = (0, 0);
     for round in 0..60_u64 {
         let joined = round % 20 == 0;
         let node = if joined { 2 } else { u16::try_from(round % 2).unwrap() };
         let mut maker = application(
-            "whoever_is_killed_while_he_makes_or_removes_a_name_leaves_nothing_or_the_finished_thing",
+            "named::whoever_is_killed_while_he_makes_or_removes_a_name_leaves_nothing_or_the_finished_thing",
             &file,
             node,
             round,
+            Stdio::null(),
         );
-        // Some are hardly there, some are in the middle of it.
-        thread::sleep(Duration::from_micros(2_000 + 700 * round + if joined { 500_000 } else { 0 }));
+        // Some are hardly there, some are in the middle of it. An attached maker has no steps of its own: it asks, and its daemon does it.
+        thread::sleep(Duration::from_micros(700 * round + if joined { 500_000 } else { 0 }));
         maker.kill().unwrap();
         maker.wait().unwrap();
         // What it asked for last may be done only now: then one thing goes that was listed.
         let mut gone = 0;
-        for info in here.names("").unwrap() {
+        let there = here.names("").unwrap();
+        early += u64::from(there.is_empty());
+        for info in there {
             match take_whole(&mut here, &info.name) {
                 Ok(()) => left += 1,
                 Err(why) => {
@@ -158,7 +181,7 @@ fn whoever_is_killed_while_he_makes_or_removes_a_name_leaves_nothing_or_the_fini
         }
         assert!(gone <= 1, "{gone} names have gone");
     }
-    assert!(left > 0, "nobody came as far as making one");
+    assert!(left > 0 && early > 0, "{left} things were made, and {early} makers came too early to make one");
     // The last one may have made one more.
     super::rig::eventually("no name is left", || {
         let names = here.names("").unwrap();

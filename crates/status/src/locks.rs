@@ -3,57 +3,49 @@
 //! What must always hold: only what has a name now is shown. What a node still knows of a lock that was removed is left out.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use rackmem::{
-    Discipline, GlobalAddr, LockTimes, NameError, NamedInfo, NodeHandle, NodeId, RackFile, WatchedLock,
-};
+use rackmem::{Discipline, GlobalAddr, LockTimes, NameError, NamedInfo, NodeHandle, NodeId, WatchedLock};
 use serde::{Deserialize, Serialize};
-
-use super::super::names::asking::{self, AskError};
-
-/// How long the nodes may take to answer.
-const MOST_WAIT: Duration = Duration::from_secs(2);
 
 /// A lock that has a name, as of some moment of the last few milliseconds on each node.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug, Default)]
-pub(crate) struct Lock {
-    pub(crate) name: String,
-    pub(crate) address: String,
+pub struct Lock {
+    pub name: String,
+    pub address: String,
     /// The node on which a thread is inside to write.
-    pub(crate) writer: Option<u16>,
+    pub writer: Option<u16>,
     /// Threads that are inside to read, by node.
-    pub(crate) readers: BTreeMap<u16, u32>,
+    pub readers: BTreeMap<u16, u32>,
     /// The node that keeps it: threads there may write without asking.
-    pub(crate) kept_by: Option<u16>,
+    pub kept_by: Option<u16>,
     /// Threads that wait, by node.
-    pub(crate) waiting: BTreeMap<u16, u64>,
+    pub waiting: BTreeMap<u16, u64>,
     /// Write grants since it was made.
-    pub(crate) writes: u64,
+    pub writes: u64,
     /// How long threads waited that had to ask, and got in.
-    pub(crate) waits: Times,
+    pub waits: Times,
     /// How long threads held it to write, of some.
-    pub(crate) holds: Times,
+    pub holds: Times,
 }
 
 /// How long something took, of many.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug, Default)]
-pub(crate) struct Times {
-    pub(crate) count: u64,
-    pub(crate) sum_ns: u64,
+pub struct Times {
+    pub count: u64,
+    pub sum_ns: u64,
     /// Of half of them, and of 99 of a hundred, the longest, rounded up to a bucket; none if there are none, or it was longer than all.
-    pub(crate) p50_ns: Option<u64>,
-    pub(crate) p99_ns: Option<u64>,
+    pub p50_ns: Option<u64>,
+    pub p99_ns: Option<u64>,
     /// Those that are not empty, by what they have took at most.
-    pub(crate) buckets: Vec<Bucket>,
+    pub buckets: Vec<Bucket>,
 }
 
 /// How many took so long at most, and longer than the bucket before says.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
-pub(crate) struct Bucket {
+pub struct Bucket {
     /// None: longer than any other bucket.
-    pub(crate) at_most_ns: Option<u64>,
-    pub(crate) count: u64,
+    pub at_most_ns: Option<u64>,
+    pub count: u64,
 }
 
 impl From<&LockTimes> for Times {
@@ -74,17 +66,18 @@ impl From<&LockTimes> for Times {
     }
 }
 
-/// Asks all nodes, through a daemon on this machine. The busiest come first: those with the most write grants and waits.
-pub(super) fn ask(file: &RackFile) -> Result<Vec<Lock>, AskError> {
-    asking::ask(file, MOST_WAIT, |handle| {
-        let names = handle.names("")?;
-        let nodes = (0..handle.nodes()).map(|node| NodeId(u16::try_from(node).expect("at most 64 nodes")));
-        let mut watched = Vec::new();
-        for node in nodes {
-            watched.extend(of(handle, node)?.into_iter().map(|lock| (node, lock)));
-        }
-        Ok(put_together(&names, &watched))
-    })
+/// Asks all nodes. The busiest come first: those with the most write grants and waits.
+///
+/// # Errors
+/// If the node of this handle is not in the rack any more.
+pub fn all(handle: &mut NodeHandle) -> Result<Vec<Lock>, NameError> {
+    let names = handle.names("")?;
+    let nodes = (0..handle.nodes()).map(|node| NodeId(u16::try_from(node).expect("at most 64 nodes")));
+    let mut watched = Vec::new();
+    for node in nodes {
+        watched.extend(of(handle, node)?.into_iter().map(|lock| (node, lock)));
+    }
+    Ok(put_together(&names, &watched))
 }
 
 fn of(handle: &mut NodeHandle, node: NodeId) -> Result<Vec<WatchedLock>, NameError> {
@@ -135,12 +128,12 @@ impl Lock {
     }
 
     /// Threads that wait.
-    pub(super) fn waiting(&self) -> u64 {
+    pub fn waiting(&self) -> u64 {
         self.waiting.values().sum()
     }
 
     /// Who has it, in words.
-    pub(super) fn holder(&self) -> String {
+    pub fn holder(&self) -> String {
         match (self.writer, self.readers.is_empty(), self.kept_by) {
             (Some(node), ..) => format!("node {node} writes"),
             (None, false, _) => {

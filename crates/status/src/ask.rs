@@ -10,25 +10,46 @@ use std::time::Duration;
 
 use rackmem::RackFile;
 
-use super::super::runtime;
-use super::document::Status;
+use crate::document::Status;
 
 const MOST_WAIT: Duration = Duration::from_secs(2);
+/// Who answers over HTTP asks the nodes first, for as long.
+const MOST_WAIT_HTTP: Duration = Duration::from_secs(5);
 /// 64 nodes take about 100 KiB.
 const LONGEST_ANSWER: u64 = 1 << 20;
 
+/// The name of the socket in the runtime directory at which the switch's process answers.
+pub const SOCKET: &str = "status.sock";
+
+/// Where the switch's process of a rack answers on its machine.
+pub fn socket_of(file: &RackFile) -> PathBuf {
+    file.runtime.join(SOCKET)
+}
+
 /// Why there is no answer.
 #[derive(Debug)]
-pub(in super::super) enum AskError {
+pub enum AskError {
     /// Nothing answers on this machine, and the rack file names no address for others.
-    NotHere { socket: PathBuf, error: io::Error },
+    NotHere {
+        /// Where it would.
+        socket: PathBuf,
+        /// Why it does not.
+        error: io::Error,
+    },
     /// Nothing answers over HTTP.
-    NotThere { address: SocketAddr, error: io::Error },
+    NotThere {
+        /// Where it would.
+        address: SocketAddr,
+        /// Why it does not.
+        error: io::Error,
+    },
     /// The switch has only just started.
     NotYet,
     /// What answers is no switch of this version.
     Nonsense(String),
 }
+
+impl std::error::Error for AskError {}
 
 impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,9 +68,12 @@ impl fmt::Display for AskError {
     }
 }
 
-/// How the rack is.
-pub(in super::super) fn ask(file: &RackFile) -> Result<Status, AskError> {
-    match (ask_at(&runtime::status_socket(file)), file.switch_metrics) {
+/// How the rack is, as far as its switch knows.
+///
+/// # Errors
+/// If nothing answers, or something else does.
+pub fn ask(file: &RackFile) -> Result<Status, AskError> {
+    match (ask_at(&socket_of(file)), file.switch_metrics) {
         (Err(AskError::NotHere { .. }), Some(address)) => {
             read(&over_http(address).map_err(|error| AskError::NotThere { address, error })?)
         }
@@ -57,8 +81,11 @@ pub(in super::super) fn ask(file: &RackFile) -> Result<Status, AskError> {
     }
 }
 
-/// How the rack is whose switch has this socket.
-pub(super) fn ask_at(socket: &Path) -> Result<Status, AskError> {
+/// The same of the rack whose switch has this socket.
+///
+/// # Errors
+/// As [`ask`].
+pub fn ask_at(socket: &Path) -> Result<Status, AskError> {
     let answer = over_socket(socket);
     read(&answer.map_err(|error| AskError::NotHere { socket: socket.to_owned(), error })?)
 }
@@ -80,7 +107,7 @@ fn over_socket(socket: &Path) -> io::Result<Vec<u8>> {
 
 fn over_http(address: SocketAddr) -> io::Result<Vec<u8>> {
     let mut connection = TcpStream::connect_timeout(&address, MOST_WAIT)?;
-    connection.set_read_timeout(Some(MOST_WAIT))?;
+    connection.set_read_timeout(Some(MOST_WAIT_HTTP))?;
     connection.set_write_timeout(Some(MOST_WAIT))?;
     write!(connection, "GET /status HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
     let mut answer = Vec::new();

@@ -10,174 +10,174 @@ use rackmem::transport::{Cause, Counts};
 use rackmem::{ChainCounts, NicCounts, NodeReport, Phase, SteeringCounts, SwitchReport};
 use serde::{Deserialize, Serialize};
 
-use super::locks::Lock;
+use crate::locks::Lock;
 
 /// A rack, as its switch's process sees it.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
-pub(crate) struct Status {
-    pub(crate) command: String,
-    pub(crate) version: String,
-    pub(crate) rack: String,
-    pub(crate) transport: String,
+pub struct Status {
+    pub command: String,
+    pub version: String,
+    pub rack: String,
+    pub transport: String,
     /// `forming`, `restarting` or `running`.
-    pub(crate) phase: String,
-    pub(crate) epoch: u32,
-    pub(crate) switch: Switch,
-    pub(crate) membership: Membership,
-    pub(crate) nodes: Vec<Node>,
+    pub phase: String,
+    pub epoch: u32,
+    pub switch: Switch,
+    pub membership: Membership,
+    pub nodes: Vec<Node>,
     /// The rack file of the switch, on its machine.
     #[serde(default)]
-    pub(crate) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// Locks that have names, the busiest first. The switch does not know them: whoever asks it asks the nodes, too.
     #[serde(default)]
-    pub(crate) locks: Vec<Lock>,
+    pub locks: Vec<Lock>,
     /// Why they are not known.
     #[serde(default)]
-    pub(crate) locks_unknown: Option<String>,
+    pub locks_unknown: Option<String>,
 }
 
 /// The switch.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
-pub(crate) struct Switch {
-    pub(crate) entries_used: u64,
-    pub(crate) entries: u64,
+pub struct Switch {
+    pub entries_used: u64,
+    pub entries: u64,
     /// Coherence packets that reached its program.
-    pub(crate) packets_received: u64,
-    pub(crate) packets_sent: u64,
+    pub packets_received: u64,
+    pub packets_sent: u64,
     /// Of those that reached it, the ones that it had no use for.
-    pub(crate) packets_dropped: u64,
-    pub(crate) steering: Steering,
-    pub(crate) transport: Transport,
+    pub packets_dropped: u64,
+    pub steering: Steering,
+    pub transport: Transport,
 }
 
 /// What the switch did with packets of chains.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
-pub(crate) struct Steering {
+pub struct Steering {
     /// Packets that it forwarded.
-    pub(crate) carried: u64,
+    pub carried: u64,
     /// Appends that it sent to the tail, and those of them that would have gone elsewhere.
-    pub(crate) steered: u64,
-    pub(crate) moved: u64,
+    pub steered: u64,
+    pub moved: u64,
     /// Appends that passed as they were.
-    pub(crate) unsteered: u64,
+    pub unsteered: u64,
     /// Appends that were answered as refused, and as indeterminate.
-    pub(crate) refused: u64,
-    pub(crate) doubted: u64,
+    pub refused: u64,
+    pub doubted: u64,
     /// Acknowledgements that were dropped because the one in front was missing.
-    pub(crate) waited: u64,
+    pub waited: u64,
     /// Reads that were sent to the tail.
     #[serde(default)]
-    pub(crate) reads: u64,
+    pub reads: u64,
     /// Of those, reads to a tail whose append was not acknowledged, and answers that became reads again because it still was not.
     #[serde(default)]
-    pub(crate) reads_ahead: u64,
+    pub reads_ahead: u64,
     #[serde(default)]
-    pub(crate) reads_turned: u64,
+    pub reads_turned: u64,
     /// Answers to reads of connections from before a restart, which were refused.
     #[serde(default)]
-    pub(crate) reads_refused: u64,
+    pub reads_refused: u64,
     /// Tails that it was told after a restart.
     #[serde(default)]
-    pub(crate) preloaded: u64,
+    pub preloaded: u64,
 }
 
 /// What has become of nodes.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
-pub(crate) struct Membership {
-    pub(crate) epochs: u64,
+pub struct Membership {
+    pub epochs: u64,
     /// Incarnations that ended, by why.
-    pub(crate) ended: BTreeMap<String, u64>,
-    pub(crate) old_beats: u64,
-    pub(crate) refused: u64,
-    pub(crate) stalls: u64,
+    pub ended: BTreeMap<String, u64>,
+    pub old_beats: u64,
+    pub refused: u64,
+    pub stalls: u64,
     /// Times that the switch heard nobody at all for longer than the timeout.
-    pub(crate) cut_off: u64,
+    pub cut_off: u64,
 }
 
 /// A node.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
-pub(crate) struct Node {
-    pub(crate) id: u16,
-    pub(crate) up: bool,
+pub struct Node {
+    pub id: u16,
+    pub up: bool,
     /// Its last incarnation; 0: it has never been there.
-    pub(crate) incarnation: u32,
+    pub incarnation: u32,
     /// How long it has not been heard; none if it is not up.
-    pub(crate) silence_ns: Option<u64>,
-    pub(crate) epoch: u32,
+    pub silence_ns: Option<u64>,
+    pub epoch: u32,
     /// As of its last beat; none if there was no beat with counts.
-    pub(crate) counts: Option<NodeCounts>,
+    pub counts: Option<NodeCounts>,
 }
 
 /// What a node has counted in this incarnation.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
-pub(crate) struct NodeCounts {
-    pub(crate) hits: u64,
-    pub(crate) misses: u64,
-    pub(crate) refused: u64,
-    pub(crate) retransmissions: u64,
-    pub(crate) invalidations: u64,
-    pub(crate) provided: u64,
-    pub(crate) peeked: u64,
-    pub(crate) home_packets: u64,
-    pub(crate) lost_blocks: u64,
-    pub(crate) memory_live_bytes: u64,
-    /// None: only the node itself would know, and is asked in another way.
-    pub(crate) recovering: Option<bool>,
+pub struct NodeCounts {
+    pub hits: u64,
+    pub misses: u64,
+    pub refused: u64,
+    pub retransmissions: u64,
+    pub invalidations: u64,
+    pub provided: u64,
+    pub peeked: u64,
+    pub home_packets: u64,
+    pub lost_blocks: u64,
+    pub memory_live_bytes: u64,
+    /// It rebuilds its directory after somebody died.
+    pub recovering: bool,
     /// Packets that its machines dropped, by cause.
-    pub(crate) dropped: BTreeMap<String, u64>,
+    pub dropped: BTreeMap<String, u64>,
     /// What it did one-sided, or had done to its memory.
-    pub(crate) nic: Nic,
+    pub nic: Nic,
     /// What its metadata servers of chains did.
-    pub(crate) chains: Chains,
-    pub(crate) transport: Transport,
+    pub chains: Chains,
+    pub transport: Transport,
 }
 
 /// What a node's metadata servers of chains have, and have done.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
-pub(crate) struct Chains {
-    pub(crate) stores: u64,
-    pub(crate) keys: u64,
+pub struct Chains {
+    pub stores: u64,
+    pub keys: u64,
     /// Bytes that were ever given to clients, and those of them that are free.
-    pub(crate) made_bytes: u64,
-    pub(crate) free_bytes: u64,
-    pub(crate) calls: u64,
+    pub made_bytes: u64,
+    pub free_bytes: u64,
+    pub calls: u64,
     /// Appends that it was told of.
-    pub(crate) appends: u64,
+    pub appends: u64,
     /// Entries that it looked at.
-    pub(crate) walked: u64,
+    pub walked: u64,
     /// Clients that died.
-    pub(crate) swept: u64,
+    pub swept: u64,
 }
 
 /// What a NIC has done.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
-pub(crate) struct Nic {
-    pub(crate) sent: u64,
-    pub(crate) received: u64,
+pub struct Nic {
+    pub sent: u64,
+    pub received: u64,
     /// Requests that came again.
-    pub(crate) duplicates: u64,
+    pub duplicates: u64,
     /// Times that packets were sent again.
-    pub(crate) repeated: u64,
+    pub repeated: u64,
     /// Connections that failed.
-    pub(crate) broken: u64,
+    pub broken: u64,
     /// Packets and calls dropped, by cause.
-    pub(crate) dropped: BTreeMap<String, u64>,
+    pub dropped: BTreeMap<String, u64>,
 }
 
 /// What a transport has done.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
-pub(crate) struct Transport {
-    pub(crate) sent: u64,
-    pub(crate) sent_bytes: u64,
-    pub(crate) received: u64,
-    pub(crate) received_bytes: u64,
-    pub(crate) wake_ups: u64,
+pub struct Transport {
+    pub sent: u64,
+    pub sent_bytes: u64,
+    pub received: u64,
+    pub received_bytes: u64,
+    pub wake_ups: u64,
     /// Messages dropped, by cause.
-    pub(crate) dropped: BTreeMap<String, u64>,
+    pub dropped: BTreeMap<String, u64>,
 }
 
 impl Status {
-    pub(crate) fn new(rack: &str, transport: &str, report: &SwitchReport) -> Self {
+    pub fn new(rack: &str, transport: &str, report: &SwitchReport) -> Self {
         let phase = match report.phase {
             Phase::Forming => "forming",
             Phase::Restarting => "restarting",
@@ -243,7 +243,7 @@ impl From<&NodeReport> for NodeCounts {
             home_packets: report.home_packets,
             lost_blocks: report.lost,
             memory_live_bytes: report.memory_live,
-            recovering: Some(report.recovering != 0),
+            recovering: report.recovering != 0,
             dropped: machine_drops(&report.dropped),
             nic: Nic::from(&report.nic),
             chains: Chains::from(&report.chains),
@@ -302,7 +302,7 @@ impl From<&Counts> for Transport {
 }
 
 /// What a node's machines dropped, by cause.
-pub(crate) fn machine_drops(counts: &[u64; node::Drop::ALL.len()]) -> BTreeMap<String, u64> {
+pub fn machine_drops(counts: &[u64; node::Drop::ALL.len()]) -> BTreeMap<String, u64> {
     let name = |cause| match cause {
         node::Drop::WrongEpoch => "wrong_epoch",
         node::Drop::FormerIncarnation => "former_incarnation",
