@@ -182,12 +182,15 @@ impl NetworkedNode {
         if !self.pages().may_pin() {
             return Ok(None);
         }
-        let pinned = self.bring_pinned(context, (tag, access), 0);
-        pinned.map(|pinned| Some(pinned.frame())).inspect_err(|_| self.pages().unpinned())
+        let frame = self.bring_pinned(context, (tag, access), 0).map(|pinned| pinned.frame());
+        let frame = frame.inspect_err(|_| self.pages().unpinned())?;
+        self.pages().keep(frame, true);
+        Ok(Some(frame))
     }
 
     /// Ends it.
     pub fn end_pin(&self, context: &mut ThreadContext, frame: FrameId) {
+        self.pages().keep(frame, false);
         self.let_go(context, self.memory.adopt(frame), true);
         self.pages().unpinned();
     }
@@ -206,6 +209,7 @@ impl NetworkedNode {
         self.at(context).bring_together(tags, access, &mut |context, frame| {
             let pinned = self.memory.adopt(frame);
             if self.pages().has(frame) {
+                // Or not: whoever needs it comes again.
                 self.pages().grant(&pinned, 0);
             }
             self.let_go(context, pinned, false);
@@ -228,13 +232,15 @@ impl NetworkedNode {
             match self.at(context).bring(tag, access)? {
                 Fetched::Pinned(frame) => {
                     let pinned = self.memory.adopt(frame);
-                    if self.pages().has(frame) {
-                        self.pages().grant(&pinned, who);
+                    let is_page = self.pages().has(frame);
+                    if is_page && self.pages().grant(&pinned, who) {
                         return Ok(pinned);
                     }
-                    // It was in the cache before it was mapped.
                     self.let_go(context, pinned, false);
-                    self.at(context).evict(tag)?;
+                    if !is_page {
+                        // It was in the cache before it was mapped.
+                        self.at(context).evict(tag)?;
+                    }
                 }
                 // A call of this process has it pinned, or another thread was quicker.
                 Fetched::Retry | Fetched::Words => {
@@ -266,6 +272,13 @@ impl NetworkedNode {
         Ok(())
     }
 
+    /// What is cached counts again.
+    pub(super) fn resume_pages(&self) {
+        if let Some(pages) = self.memory.pages() {
+            pages.resume();
+        }
+    }
+
     /// Takes from the application what it has mapped, until the lease holds again.
     pub(super) fn suspend_pages(&self) {
         if let Some(pages) = self.memory.pages() {
@@ -294,6 +307,14 @@ impl NetworkedNode {
             return;
         }
         let tag = self.memory.cache.block_size().tag(faulted.addr);
+        // What the application has pinned was taken away because the lease had run out.
+        while let Some(granted) = pages.grant_kept(faulted) {
+            match self.await_lease() {
+                Ok(()) if granted => return,
+                Ok(()) => crate::scheduling::give_way(),
+                Err(why) => return self.give_up(faulted, why),
+            }
+        }
         let ahead = run.ahead(self.memory.cache.block_size(), faulted.addr);
         if ahead > 0 {
             let tags = pages.from(tag, 1 + ahead);
@@ -303,9 +324,14 @@ impl NetworkedNode {
                 return;
             }
         }
-        if let Err(why) = self.bring(context, (tag, faulted.access), faulted.who)
-            && pages.is_mapped(faulted)
-        {
+        if let Err(why) = self.bring(context, (tag, faulted.access), faulted.who) {
+            self.give_up(faulted, why);
+        }
+    }
+
+    /// Nobody can do what a thread waits for, if it still does.
+    fn give_up(&self, faulted: &Faulted, why: Failure) {
+        if self.pages().is_mapped(faulted) {
             last_words(faulted, why, self.leaving.load(Acquire));
         }
     }

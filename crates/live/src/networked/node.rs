@@ -341,6 +341,7 @@ impl NetworkedNode {
                 }
                 Membership::Leased { until } => {
                     self.lease.extend(until);
+                    self.resume_pages();
                     let (node, epoch) = at();
                     self.log().on_leased(node, epoch);
                 }
@@ -392,6 +393,7 @@ impl NetworkedNode {
         self.memory.locks.close_all();
         if let Some(pages) = self.memory.pages() {
             pages.end_holds();
+            pages.suspend();
         }
         let mut store = StoreOf::alone(&self.memory, self.id, Contents::None);
         let mut frames = Vec::new();

@@ -115,7 +115,7 @@ impl Driver for Mapped {
         }
         // As a thread does whose access waited; and its time is over at once.
         let pages = memory.pages().unwrap();
-        pages.grant(&memory.adopt(frame), 0);
+        assert!(pages.grant(&memory.adopt(frame), 0));
         let first = tag.addr().offset() as usize / 8;
         for word in [0, 511] {
             self.ranges[node.index()].words()[first + word].store(value, Relaxed);
@@ -383,7 +383,7 @@ fn a_granted_page_stays_for_its_hold_and_the_agent_is_told_when_it_is_over() {
     rack.store(ME).publish(frame, tag(&rack, 3), Access::Modified, true);
     let memory = &rack.rack.0[ME.index()];
     let pages = memory.pages().unwrap();
-    pages.grant(&memory.adopt(frame), 0);
+    assert!(pages.grant(&memory.adopt(frame), 0));
     assert!(!rack.unpin(ME, frame));
     assert_eq!(rack.store(ME).withdraw(frame), Err(Pinned));
     assert_eq!(rack.store(ME).downgrade(frame), Err(Pinned));
@@ -414,4 +414,35 @@ fn a_page_comes_back_to_its_place_after_its_slot_was_for_another_block() {
     rack.store(ME).fill(frame, rack.store(ME).home_contents(old));
     rack.store(ME).publish(frame, old, Access::Shared, false);
     assert_eq!(rack.look(rack.store(ME).contents(frame)), 0, "what was there has left");
+}
+
+#[test]
+fn nothing_is_granted_while_what_is_cached_does_not_count() {
+    let rack = Mapped::new();
+    let frame = publish(&rack, 3, Access::Modified, 7);
+    let memory = &rack.rack.0[ME.index()];
+    let pages = memory.pages().unwrap();
+    assert_eq!(rack.store(ME).pin(frame), Ok(()));
+    assert!(pages.grant(&memory.adopt(frame), 0));
+    pages.suspend();
+    assert!(!pages.grant(&memory.adopt(frame), 0));
+    // A thread waits, though the page is pinned for somebody.
+    std::thread::scope(|scope| {
+        let words = rack.ranges[ME.index()].words();
+        let loads = scope.spawn(|| words[3 * 512].load(Relaxed));
+        let waits = loop {
+            if let Some(faulted) = pages.faulted().pop() {
+                break faulted;
+            }
+            pages.wait(Duration::from_secs(1));
+        };
+        assert_eq!((waits.addr, waits.access), (tag(&rack, 3).addr(), Access::Shared));
+        assert!(!pages.is_granted(&waits) && pages.grant_kept(&waits).is_none());
+        pages.keep(frame, true);
+        assert_eq!(pages.grant_kept(&waits), Some(false));
+        pages.resume();
+        assert_eq!(pages.grant_kept(&waits), Some(true));
+        assert_eq!(loads.join().unwrap(), 7);
+    });
+    assert!(!rack.unpin(ME, frame));
 }

@@ -144,8 +144,8 @@ impl Pages {
 
     /// After an agent has read the pinned page: the application may write again where it could.
     pub(in crate::memory) fn let_write(&self, slot: usize) {
-        let it = &self.slots[slot];
-        if it.right() == Right::Read && it.meta.access() == Some(Access::Modified) {
+        let (it, suspended) = (&self.slots[slot], self.changing());
+        if !*suspended && it.right() == Right::Read && it.meta.access() == Some(Access::Modified) {
             if self.views.protect(self.offset(slot), self.block.len(), false) {
                 it.set_right(Right::Write);
             }
@@ -154,7 +154,7 @@ impl Pages {
 
     /// Takes the application's right away, whatever the node may do with the block.
     pub(super) fn take_away(&self, slot: usize) {
-        let it = &self.slots[slot];
+        let (it, _changing) = (&self.slots[slot], self.changing());
         if it.right() != Right::None {
             self.views.withdraw(self.offset(slot), self.block.len());
             it.set_right(Right::None);
@@ -177,7 +177,7 @@ impl Pages {
     }
 
     fn stop_writers(&self, slot: usize) {
-        let it = &self.slots[slot];
+        let (it, _changing) = (&self.slots[slot], self.changing());
         if it.right() == Right::Write {
             self.views.protect(self.offset(slot), self.block.len(), true);
             it.meta.count_write();

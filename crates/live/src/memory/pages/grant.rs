@@ -90,12 +90,20 @@ impl Pages {
     }
 
     /// Lets the application do with a pinned page what the node may do with its block, and holds it from now on. Threads that
-    /// wait for it go on; `who` is [`Faulted::who`] of the one that it was brought for, or 0.
+    /// wait for it go on; `who` is [`Faulted::who`] of the one that it was brought for, or 0. False while nothing is granted.
     ///
     /// # Panics
     /// If it is not pinned, or no page.
-    pub fn grant(&self, pinned: &PinnedFrame<'_>, who: u64) {
-        let slot = self.index(pinned.frame()).expect("a page");
+    pub fn grant(&self, pinned: &PinnedFrame<'_>, who: u64) -> bool {
+        let (slot, suspended) = (self.index(pinned.frame()).expect("a page"), self.changing());
+        if !*suspended {
+            self.let_in(slot, who);
+        }
+        !*suspended
+    }
+
+    /// Whoever calls may change a right, and the page is pinned.
+    fn let_in(&self, slot: usize, who: u64) {
         let it = &self.slots[slot];
         let access = it.meta.access().expect("a pinned page is published");
         let (offset, len) = (self.offset(slot), self.block.len());
@@ -121,6 +129,19 @@ impl Pages {
         }
     }
 
+    /// If the application has pinned the block that a thread waits for: lets it have it again. False while nothing is granted.
+    pub fn grant_kept(&self, faulted: &Faulted) -> Option<bool> {
+        let slot = self.table().slot_of(self.block.tag(faulted.addr).bits())? as usize;
+        let suspended = self.changing();
+        if !self.slots[slot].is_kept.load(Acquire) {
+            return None;
+        }
+        if !*suspended {
+            self.let_in(slot, 0);
+        }
+        Some(!*suspended)
+    }
+
     /// For the random choices of the thread that resolves faults: nodes must not all choose alike.
     pub fn seed(&self) -> u64 {
         self.now().0 ^ u64::from(std::process::id()) << 32
@@ -142,14 +163,20 @@ impl Pages {
         self.lookup(tag).is_some()
     }
 
-    /// Takes every right of the application away, for as long as the caller keeps the node's actor: what is cached does not
-    /// count at the moment.
+    /// Takes every right of the application away, and grants nothing any more: what is cached does not count at the moment. To be
+    /// called under the lock of the node's actor.
     pub fn suspend(&self) {
+        *self.changing() = true;
         for slot in 0..self.slots.len() {
-            if self.slots[slot].meta.access().is_some() && !self.slots[slot].meta.is_pinned() {
+            if self.slots[slot].meta.access().is_some() {
                 self.take_away(slot);
             }
         }
+    }
+
+    /// What is cached counts again.
+    pub fn resume(&self) {
+        *self.changing() = false;
     }
 
     /// One more page is pinned by the application; false if that are a quarter of all.
@@ -161,6 +188,12 @@ impl Pages {
     /// How many pages the application may pin.
     pub fn most_pinned(&self) -> usize {
         self.slots.len() / 4
+    }
+
+    /// This one.
+    pub fn keep(&self, frame: FrameId, keep: bool) {
+        let _changing = self.changing();
+        self.slots[self.index(frame).expect("a page")].is_kept.store(keep, Release);
     }
 
     /// One is not any more.

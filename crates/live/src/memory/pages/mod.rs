@@ -23,7 +23,9 @@
 //! 3. A page that was granted stays for [`Pages::HOLD`] or longer: agents are refused until then, and told when it is over
 //!    ([`Pages::due`]). An access through a pointer reports no end; without a hold two nodes could take a page from each
 //!    other for ever, before either has used it.
-//! 4. Rights are changed by whoever holds the lock of the node's actor, or has the page pinned. These two exclude each other.
+//! 4. Rights are changed by whoever holds the lock of the node's actor, or has the page pinned. These two exclude each other,
+//!    but when the node's lease has run out: then all rights are taken away, of pinned pages, too. So a change of one right is
+//!    under a lock of its own, and nothing is granted until the lease holds again.
 //!
 //! # Why this is a memory model
 //! A block is writable on one node, and then readable on no other: the protocol grants a write when every other copy is
@@ -103,6 +105,8 @@ pub struct Pages {
     first: u32,
     slots: Box<[Slot]>,
     table: Mutex<Table>,
+    /// Held while a right is changed. True while nothing is granted.
+    suspended: Mutex<bool>,
     /// When the next hold is over that an agent waits for: `table.waiting` has it.
     deadline: AtomicU64,
     /// Rings then, for the thread that resolves faults: no other one may be awake.
@@ -130,6 +134,8 @@ struct Slot {
     told: AtomicU64,
     /// It may be missing in the application's view all the same.
     is_doubtful: AtomicBool,
+    /// The application has it pinned, until it says otherwise.
+    is_kept: AtomicBool,
 }
 
 impl Slot {
@@ -185,6 +191,7 @@ impl Pages {
             first,
             slots: (0..slots).map(|_| Slot::default()).collect(),
             table: Mutex::new(Table::new(slots)),
+            suspended: Mutex::new(false),
             deadline: AtomicU64::new(u64::MAX),
             alarm,
             pinned: AtomicUsize::new(0),
@@ -231,6 +238,11 @@ impl Pages {
 
     fn now(&self) -> Nanos {
         Nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Whoever has this may change a right.
+    fn changing(&self) -> MutexGuard<'_, bool> {
+        self.suspended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A panic elsewhere leaves the table as it was: no change of it stops half way.

@@ -85,14 +85,18 @@ fn outcomes(rack: &Processes, program: Program, strength: Strength, places: usiz
     all
 }
 
+/// With `RACKMEM_LITMUS_PASSES` that many times as often: for `.ci/run deep`.
 #[test]
 fn litmus_programs_on_one_page_and_on_two_have_no_outcome_that_the_model_forbids() {
+    let often = std::env::var("RACKMEM_LITMUS_PASSES").map_or(1, |often| often.parse().unwrap());
+    let (places, passes) = (32, 12 * often);
     for faulty in [false, true] {
         let rack = rack(4, faulty);
         for program in Program::ALL {
             for strength in [Strength::Plain, Strength::Atomic] {
-                let outcomes = outcomes(&rack, program, strength, 32, 12);
-                assert_eq!((outcomes.all, outcomes.forbidden), (2 * 32 * 12, 0), "{program:?} {strength:?}");
+                let outcomes = outcomes(&rack, program, strength, places, passes);
+                println!("faulty {faulty}, {program:?} {strength:?}: {outcomes:?}");
+                assert_eq!((outcomes.all, outcomes.forbidden), (2 * places as u64 * passes, 0));
             }
         }
     }

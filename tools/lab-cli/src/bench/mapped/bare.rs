@@ -77,6 +77,7 @@ impl Bare {
         let began = Instant::now();
         pages.suspend();
         let kernel_revokes_ns = began.elapsed().as_nanos() as f64 / self.blocks as f64;
+        pages.resume();
         let Ok(fault) = Recorder::timed(self.blocks, load);
         pages.end_holds();
         let mut store = StoreOf::alone(&self.memory, ME, transport::Contents::None);
