@@ -20,6 +20,7 @@ use super::node::{NetworkedNode, NodeSetup};
 use crate::actor::{Driver, Failure, Fetched, ThreadContext};
 use crate::memory::pages::{Addresses, BadRange, Faulted, MappedRange, Pages, Refused};
 use crate::memory::{PinnedFrame, Unpinned};
+use crate::waiting::{SpinThenPark, Step};
 
 /// The longest sleep of the thread that waits for faults: then it looks whether the node is still there.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
@@ -154,7 +155,7 @@ impl NetworkedNode {
         }
     }
 
-    /// Gets a block and lets this process do with it what was asked for; `who` is [`Faulted::who`], or 0.
+    /// Gets a block and lets this process do with it what was asked for; for who waits, if somebody does.
     ///
     /// # Errors
     /// If it cannot be had.
@@ -162,9 +163,9 @@ impl NetworkedNode {
         &self,
         context: &mut ThreadContext,
         (tag, access): (BlockTag, Access),
-        who: u64,
+        faulted: Option<&Faulted>,
     ) -> Result<(), Failure> {
-        let pinned = self.bring_pinned(context, (tag, access), who)?;
+        let pinned = self.bring_pinned(context, (tag, access), faulted)?;
         self.let_go(context, pinned, false);
         Ok(())
     }
@@ -182,7 +183,7 @@ impl NetworkedNode {
         if !self.pages().may_pin() {
             return Ok(None);
         }
-        let frame = self.bring_pinned(context, (tag, access), 0).map(|pinned| pinned.frame());
+        let frame = self.bring_pinned(context, (tag, access), None).map(|pinned| pinned.frame());
         let frame = frame.inspect_err(|_| self.pages().unpinned())?;
         self.pages().keep(frame, true);
         Ok(Some(frame))
@@ -210,7 +211,7 @@ impl NetworkedNode {
             let pinned = self.memory.adopt(frame);
             if self.pages().has(frame) {
                 // Or not: whoever needs it comes again.
-                self.pages().grant(&pinned, 0);
+                self.pages().grant(&pinned, None);
             }
             self.let_go(context, pinned, false);
         })
@@ -224,7 +225,7 @@ impl NetworkedNode {
         &self,
         context: &mut ThreadContext,
         (tag, access): (BlockTag, Access),
-        who: u64,
+        faulted: Option<&Faulted>,
     ) -> Result<PinnedFrame<'_>, Failure> {
         let mut refused_since = None;
         loop {
@@ -233,7 +234,7 @@ impl NetworkedNode {
                 Fetched::Pinned(frame) => {
                     let pinned = self.memory.adopt(frame);
                     let is_page = self.pages().has(frame);
-                    if is_page && self.pages().grant(&pinned, who) {
+                    if is_page && self.pages().grant(&pinned, faulted) {
                         return Ok(pinned);
                     }
                     self.let_go(context, pinned, false);
@@ -324,7 +325,7 @@ impl NetworkedNode {
                 return;
             }
         }
-        if let Err(why) = self.bring(context, (tag, faulted.access), faulted.who) {
+        if let Err(why) = self.bring(context, (tag, faulted.access), Some(faulted)) {
             self.give_up(faulted, why);
         }
     }
@@ -365,14 +366,26 @@ fn serve(node: &Weak<NetworkedNode>, pages: &Pages) {
     let _ = scheduling.ask();
     let _ends = EndsTheProcess;
     let (mut context, mut run) = (ThreadContext::new(pages.seed()), Run::default());
+    // Whoever has had a fault has another one soon, and a wake-up takes longer than all the rest.
+    let mut waiting = SpinThenPark::without_spins();
     while let Some(node) = node.upgrade().filter(|node| !node.stop.load(Acquire)) {
-        let now = node.now();
+        let clock = || node.now();
+        let now = waiting.now(clock);
         node.end_holds(&mut context, now);
-        for faulted in pages.faulted() {
-            node.resolve(&mut context, &mut run, &faulted);
+        let faulted = pages.faulted();
+        if !faulted.is_empty() {
+            faulted.iter().for_each(|faulted| node.resolve(&mut context, &mut run, faulted));
+            waiting.again();
+            continue;
         }
-        drop(node);
-        pages.wait(LONGEST_SLEEP);
+        match waiting.step(now, pages.deadline(), &node.oversubscription) {
+            Step::Spin => std::hint::spin_loop(),
+            Step::Yield => waiting.give_way(now, &node.oversubscription, clock),
+            Step::Sleep(_) => {
+                drop(node);
+                pages.wait(LONGEST_SLEEP);
+            }
+        }
     }
 }
 

@@ -115,7 +115,7 @@ impl Driver for Mapped {
         }
         // As a thread does whose access waited; and its time is over at once.
         let pages = memory.pages().unwrap();
-        assert!(pages.grant(&memory.adopt(frame), 0));
+        assert!(pages.grant(&memory.adopt(frame), None));
         let first = tag.addr().offset() as usize / 8;
         for word in [0, 511] {
             self.ranges[node.index()].words()[first + word].store(value, Relaxed);
@@ -383,7 +383,7 @@ fn a_granted_page_stays_for_its_hold_and_the_agent_is_told_when_it_is_over() {
     rack.store(ME).publish(frame, tag(&rack, 3), Access::Modified, true);
     let memory = &rack.rack.0[ME.index()];
     let pages = memory.pages().unwrap();
-    assert!(pages.grant(&memory.adopt(frame), 0));
+    assert!(pages.grant(&memory.adopt(frame), None));
     assert!(!rack.unpin(ME, frame));
     assert_eq!(rack.store(ME).withdraw(frame), Err(Pinned));
     assert_eq!(rack.store(ME).downgrade(frame), Err(Pinned));
@@ -423,9 +423,9 @@ fn nothing_is_granted_while_what_is_cached_does_not_count() {
     let memory = &rack.rack.0[ME.index()];
     let pages = memory.pages().unwrap();
     assert_eq!(rack.store(ME).pin(frame), Ok(()));
-    assert!(pages.grant(&memory.adopt(frame), 0));
+    assert!(pages.grant(&memory.adopt(frame), None));
     pages.suspend();
-    assert!(!pages.grant(&memory.adopt(frame), 0));
+    assert!(!pages.grant(&memory.adopt(frame), None));
     // A thread waits, though the page is pinned for somebody.
     std::thread::scope(|scope| {
         let words = rack.ranges[ME.index()].words();

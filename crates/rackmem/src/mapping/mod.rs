@@ -194,7 +194,7 @@ impl Mapping {
     pub fn touch(&self, bytes: Range<usize>, write: bool) -> Result<(), Error> {
         let (mut context, access) = (self.context(), access(write));
         for tag in self.blocks(bytes)? {
-            self.node().bring(&mut context, (tag, access), 0).map_err(|why| failed(why, tag.addr(), 0))?;
+            self.node().bring(&mut context, (tag, access), None).map_err(|why| failed(why, tag.addr(), 0))?;
         }
         Ok(())
     }

@@ -3,17 +3,14 @@
 //! As [with a frame of the cache](super::super::agent), a word says what the page is; beside that the processor's right
 //! follows, under the rules in the module's head.
 
-use std::sync::atomic::{
-    AtomicU64,
-    Ordering::{Acquire, Relaxed},
-};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use node::{Access, FrameId, Pinned, Reservation};
 use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
 use wire::{BlockTag, Nanos};
 
 use super::table::Table;
-use super::{Pages, Right, Slot};
+use super::{Pages, Right};
 use crate::memory::frame_word::FrameMeta;
 
 /// Pages that have left and keep their memory: an eighth of the pages, and some.
@@ -67,7 +64,7 @@ impl Pages {
         let oldest = table.oldest_first().find_map(|slot| {
             let (it, frame) = (&self.slots[slot as usize], self.frame(slot));
             let access = it.meta.access()?;
-            let goes = !it.meta.is_pinned() && !it.is_held(now) && !is_victim(frame);
+            let goes = !it.meta.is_pinned() && !it.hold.holds(now) && !is_victim(frame);
             goes.then(|| Reservation::Evict { frame, tag: self.tag(slot as usize), access })
         });
         oldest.unwrap_or(Reservation::Busy)
@@ -111,6 +108,7 @@ impl Pages {
             self.is_free(slot)?;
             it.meta.downgrade()?;
             self.stop_writers(slot);
+            it.hold.end(|| self.waited_for(slot));
         }
         Ok(())
     }
@@ -119,6 +117,7 @@ impl Pages {
         self.is_free(slot)?;
         self.slots[slot].meta.withdraw()?;
         self.take_away(slot);
+        self.slots[slot].hold.end(|| self.waited_for(slot));
         Ok(())
     }
 
@@ -185,13 +184,20 @@ impl Pages {
         }
     }
 
+    /// What is in the word that the page was brought for.
+    fn waited_for(&self, slot: usize) -> u64 {
+        let word = self.slots[slot].word.load(Relaxed) as usize;
+        self.words(slot)[word % self.block.words()].load(Relaxed)
+    }
+
     /// Refuses an agent as long as the page is held, and remembers that it waits.
     fn is_free(&self, slot: usize) -> Result<(), Pinned> {
-        let it = &self.slots[slot];
-        if !it.is_held(self.now()) {
+        let hold = &self.slots[slot].hold;
+        if !hold.holds(self.now()) {
             return Ok(());
         }
-        let waits = (slot as u32, it.held_until());
+        hold.refuse();
+        let waits = (slot as u32, hold.until());
         let mut table = self.table();
         if !table.waiting.contains(&waits) {
             table.waiting.push(waits);
@@ -235,15 +241,5 @@ impl Pages {
         let once = Itimerspec { it_interval: never, it_value: Timespec { tv_sec, tv_nsec } };
         timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &once)
             .expect("a timer takes any time that is not negative");
-    }
-}
-
-impl Slot {
-    fn held_until(&self) -> Nanos {
-        Nanos(self.held_until.load(Acquire))
-    }
-
-    fn is_held(&self, now: Nanos) -> bool {
-        now < self.held_until()
     }
 }

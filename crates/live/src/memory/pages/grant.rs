@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use node::{Access, FrameId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use wire::{BlockTag, GlobalAddr, Nanos};
+use wire::{BlockTag, GlobalAddr};
 
 use super::{Pages, Right, Slot, addr_at};
 use crate::memory::PinnedFrame;
@@ -23,6 +23,13 @@ pub struct Faulted {
     is_missing: bool,
     /// The thread and the address, as one number.
     pub who: u64,
+}
+
+#[cfg(test)]
+impl Faulted {
+    pub(super) fn at(addr: GlobalAddr, access: Access, who: u64) -> Self {
+        Self { pointer: 0, addr, access, is_missing: false, who }
+    }
 }
 
 impl Pages {
@@ -90,26 +97,31 @@ impl Pages {
     }
 
     /// Lets the application do with a pinned page what the node may do with its block, and holds it from now on. Threads that
-    /// wait for it go on; `who` is [`Faulted::who`] of the one that it was brought for, or 0. False while nothing is granted.
+    /// wait for it go on; `faulted` is who it was brought for, if somebody waits. False while nothing is granted.
     ///
     /// # Panics
     /// If it is not pinned, or no page.
-    pub fn grant(&self, pinned: &PinnedFrame<'_>, who: u64) -> bool {
+    pub fn grant(&self, pinned: &PinnedFrame<'_>, faulted: Option<&Faulted>) -> bool {
         let (slot, suspended) = (self.index(pinned.frame()).expect("a page"), self.changing());
         if !*suspended {
-            self.let_in(slot, who);
+            self.let_in(slot, faulted);
         }
         !*suspended
     }
 
     /// Whoever calls may change a right, and the page is pinned.
-    fn let_in(&self, slot: usize, who: u64) {
+    fn let_in(&self, slot: usize, faulted: Option<&Faulted>) {
         let it = &self.slots[slot];
         let access = it.meta.access().expect("a pinned page is published");
         let (offset, len) = (self.offset(slot), self.block.len());
         let may = if access == Access::Modified { Right::Write } else { Right::Read };
         // Before the thread can run: it has the whole of it.
-        it.held_until.store((self.now() + it.next_hold(who)).0, Release);
+        let faulted = faulted.map(|faulted| {
+            let word = self.block.offset_in_block(faulted.addr) / 8;
+            it.word.store(word as u64, Relaxed);
+            (faulted, self.words(slot)[word].load(Relaxed))
+        });
+        it.hold.begin(self.now(), faulted);
         let right = it.right();
         let is_open = match right {
             _ if it.is_doubtful.swap(false, Acquire) && right != Right::None => {
@@ -137,7 +149,7 @@ impl Pages {
             return None;
         }
         if !*suspended {
-            self.let_in(slot, 0);
+            self.let_in(slot, None);
         }
         Some(!*suspended)
     }
@@ -209,36 +221,7 @@ impl Pages {
     /// No page is held any more.
     pub fn end_holds(&self) {
         for slot in &self.slots {
-            slot.held_until.store(0, Release);
+            slot.hold.stop();
         }
-    }
-}
-
-impl Slot {
-    /// How long it is held this time.
-    fn next_hold(&self, who: u64) -> Nanos {
-        let again = who != 0 && self.granted_to.swap(who, Relaxed) == who;
-        let in_a_row = if again { self.in_a_row.load(Relaxed) + 1 } else { 0 };
-        let hold = Nanos(Pages::HOLD.0 << in_a_row).min(Pages::LONGEST_HOLD);
-        if hold < Pages::LONGEST_HOLD || !again {
-            self.in_a_row.store(in_a_row, Relaxed);
-        }
-        hold
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_comes_again_and_again_without_having_got_on_is_left_more_time_within_a_bound() {
-        let slot = Slot::default();
-        let holds: Vec<u64> = (0..40).map(|_| slot.next_hold(7).0 / Pages::HOLD.0).collect();
-        assert_eq!(holds[..4], [1, 2, 4, 8]);
-        assert_eq!(*holds.last().unwrap(), Pages::LONGEST_HOLD.0 / Pages::HOLD.0);
-        assert_eq!(slot.next_hold(8), Pages::HOLD, "another access");
-        assert_eq!(slot.next_hold(0), Pages::HOLD);
-        assert_eq!(slot.next_hold(0), Pages::HOLD, "nobody's");
     }
 }

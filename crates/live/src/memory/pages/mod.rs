@@ -11,6 +11,7 @@
 //! | `table` | which page has which block; who goes, who waits |
 //! | `agent` | what the machines do with a page |
 //! | `grant` | what is done for a thread that waits in a fault |
+//! | `hold` | how long a granted page stays |
 //! | `range` | the ranges that are mapped |
 //! | `refused` | why there is no mapped memory |
 //! | `last_words` | what a process says that ends because of an access |
@@ -35,6 +36,7 @@
 
 mod agent;
 mod grant;
+mod hold;
 mod last_words;
 mod range;
 mod refused;
@@ -56,6 +58,7 @@ use wire::addr::OFFSET_BITS;
 use wire::{BlockSize, BlockTag, GlobalAddr, Nanos, NodeId};
 
 pub use self::grant::Faulted;
+use self::hold::Hold;
 pub use self::range::{BadRange, MappedRange};
 pub use self::refused::Refused;
 use self::table::Table;
@@ -125,11 +128,9 @@ struct Slot {
     tag: AtomicU64,
     /// A [`Right`].
     right: AtomicU8,
-    /// No agent gets it before.
-    held_until: AtomicU64,
-    /// Which access it was granted for last, and how often in a row.
-    granted_to: AtomicU64,
-    in_a_row: AtomicU8,
+    hold: Hold,
+    /// Which word of it was waited for.
+    word: AtomicU64,
     /// Who was told last that the access is allowed by now.
     told: AtomicU64,
     /// It may be missing in the application's view all the same.
@@ -153,12 +154,11 @@ impl Slot {
 }
 
 impl Pages {
-    /// How long a granted page stays: until the faulting thread has been woken and has made its access. On a machine that is
-    /// full that takes longer; so the hold doubles each time the same access of the same thread faults again, up to
-    /// [`Pages::LONGEST_HOLD`].
-    pub const HOLD: Nanos = Nanos::from_micros(20);
+    /// How long a granted page stays: until the faulting thread has been woken, which takes up to 60 us on another core, and has
+    /// made its access. On a machine that is full that takes longer, so it may come to [`Pages::LONGEST_HOLD`] (`hold`).
+    pub const HOLD: Nanos = Nanos::from_micros(60);
     /// A scheduler's slice.
-    pub const LONGEST_HOLD: Nanos = Nanos::from_micros(20 << 8);
+    pub const LONGEST_HOLD: Nanos = Nanos(Self::HOLD.0 << hold::MOST_DOUBLINGS);
 
     /// Pages of `bytes` at most, numbered from `first` on, of a node whose clock began then.
     ///

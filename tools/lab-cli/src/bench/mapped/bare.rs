@@ -124,7 +124,7 @@ fn resolve(memory: &NodeMemory, stop: &AtomicBool) {
             let (frame, _) = store.lookup(block.tag(faulted.addr)).expect("it is there");
             if store.pin(frame).is_ok() {
                 let pinned = memory.adopt(frame);
-                pages(memory).grant(&pinned, 0);
+                pages(memory).grant(&pinned, None);
                 let _: Unpinned = pinned.unpin(false);
             }
         }
