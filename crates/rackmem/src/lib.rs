@@ -52,7 +52,7 @@ pub use live::scheduling::{NoRealtime, Scheduling, ask_for_short_slice};
 pub use mapping::{MapError, Mapping, PinnedBytes, PinnedRange};
 pub use membership::Timing;
 pub use membership::coordinator::{Counters as MembershipCounters, Phase};
-pub use named::{ByteValue, NameError, NameMode, Nameable, Named, NamedInfo, NamedSpec, Value};
+pub use named::{ByteValue, NameError, NameMode, Nameable, Named, NamedInfo, NamedSpec, Region, Value};
 pub use node::{Counters as ProtocolCounters, Window};
 pub use objects::{ByteObjects, ObjectWriter, Objects, ReadError, Retry};
 pub use peers::{PeerEvent, PeerWatch};

@@ -338,7 +338,7 @@ impl NetworkedNode {
     }
 }
 
-/// Faults that follow each other through memory: then the blocks behind are brought with them, twice as many each time.
+/// Faults that follow each other through memory: then the blocks behind are brought with them, four times as many each time.
 #[derive(Default)]
 struct Run {
     last: u64,
@@ -346,14 +346,15 @@ struct Run {
 }
 
 impl Run {
-    /// Blocks that are brought ahead of one at most.
-    const MOST: u64 = 16;
+    /// Blocks that are brought ahead of one at first and at most: half of what a node can have on its way is left to others.
+    const FIRST: u64 = 2;
+    const MOST: u64 = 31;
 
     /// How many blocks behind the one of this fault are to come with it.
     fn ahead(&mut self, block: BlockSize, addr: GlobalAddr) -> usize {
         let number = addr.bits() >> block.shift();
         let goes_on = number > self.last && number <= self.last + 1 + self.ahead;
-        self.ahead = if goes_on { (self.ahead * 2).clamp(1, Self::MOST) } else { 0 };
+        self.ahead = if goes_on { (self.ahead * 4).clamp(Self::FIRST, Self::MOST) } else { 0 };
         self.last = number;
         self.ahead as usize
     }
@@ -444,10 +445,10 @@ mod tests {
         let mut run = Run::default();
         let mut at = |block: u64| run.ahead(BlockSize::DEFAULT, GlobalAddr::new(NodeId(1), block << 12));
         assert_eq!(at(100), 0);
-        assert_eq!(at(101), 1);
-        // 102 came with it.
-        assert_eq!([at(103), at(106), at(111), at(120), at(137)], [2, 4, 8, 16, 16]);
-        assert_eq!([at(137), at(20), at(90)], [0, 0, 0], "the same one again, and others");
-        assert_eq!(at(91), 1);
+        assert_eq!(at(101), 2);
+        // 102 and 103 came with it.
+        assert_eq!([at(104), at(113), at(145), at(150)], [8, 31, 31, 31]);
+        assert_eq!([at(150), at(20), at(90)], [0, 0, 0], "the same one again, and others");
+        assert_eq!(at(91), 2);
     }
 }

@@ -11,6 +11,7 @@
 //! | `making.rs` | how things with names are made and taken away |
 //! | `request.rs` | what nodes ask of each other, as words |
 //! | `kinds.rs` | what can have a name |
+//! | `region.rs` | [`Region`]: coherent memory to be mapped |
 //! | `value.rs` | [`Value`] and [`ByteValue`]: a coherent value |
 //! | `locks.rs` | what nodes count of locks with names |
 //! | `error.rs` | what can go wrong |
@@ -20,6 +21,7 @@ mod error;
 mod kinds;
 mod locks;
 mod making;
+mod region;
 mod request;
 mod service;
 mod spec;
@@ -34,6 +36,7 @@ use zerocopy::IntoBytes as _;
 
 pub use error::NameError;
 pub use kinds::Nameable;
+pub use region::Region;
 pub(crate) use service::NameService;
 pub use spec::{NamedInfo, NamedSpec};
 pub use value::{ByteValue, Value};

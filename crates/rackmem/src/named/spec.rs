@@ -40,6 +40,9 @@ pub struct NamedInfo {
     pub opened: u64,
 }
 
+/// The tag of memory that is mapped: behind its header is the rest of a block, so that it begins with one.
+pub(super) const REGION: &str = "rackmem::Region";
+
 impl NamedSpec {
     /// The longest tag, in bytes.
     pub const LONGEST_TAG: usize = 64;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
 use check::litmus::{self, Outcomes, Program, Strength, View};
-use rackmem::{Config, Discipline, Error, GlobalAddr, MapError, Mapping, NodeId};
+use rackmem::{Config, Discipline, Error, GlobalAddr, MapError, Mapping, NodeId, Region};
 
 use super::rig::{Processes, until};
 
@@ -491,4 +491,29 @@ fn random_loads_stores_and_atomics_beside_calls_count_alike() {
     let found: BTreeMap<u64, u64> =
         totals.keys().map(|word| (*word, maps[1].words()[*word as usize].load(SeqCst))).collect();
     assert_eq!(found, totals);
+}
+
+#[test]
+fn memory_with_a_name_is_mapped_by_whoever_knows_it() {
+    let rack = rack(3, false);
+    let open = |node: usize| rack.nodes[node].here().named::<Region>("table").open_or(|| 5 * PAGE).unwrap();
+    let [first, second] = [open(0), open(1)];
+    assert_eq!((first.addr(), first.len()), (second.addr(), 5 * PAGE));
+    let maps = [first.map(&rack.nodes[0]).unwrap(), second.map(&rack.nodes[1]).unwrap()];
+    maps[0].words()[5 * 512 - 1].store(7, SeqCst);
+    assert_eq!(maps[1].words()[5 * 512 - 1].load(SeqCst), 7);
+    let mut third = rack.nodes[2].here();
+    let info = third.name_info("table").unwrap();
+    assert_eq!(info.spec.value_len(), 5 * PAGE as u64);
+    assert_eq!(third.read_word(first.addr() + (5 * PAGE - 8) as u64).unwrap(), 7);
+    // Under its name there is something else by now.
+    drop(maps);
+    third.remove_name("table").unwrap();
+    open(2);
+    assert!(matches!(
+        first.map(&rack.nodes[0]),
+        Err(MapError::Memory(Error::Lost { .. } | Error::Unallocated { .. }))
+    ));
+    let much = third.named::<Region>("much").open_or(|| 1 << 30);
+    assert!(much.unwrap_err().to_string().contains("bytes"));
 }
