@@ -163,7 +163,10 @@ fn who_copies_a_page_by_a_call_sees_one_moment_of_a_writer_that_knows_nothing_of
             scope.spawn(move || {
                 let mut here = node.here();
                 let began = Instant::now();
-                while began.elapsed() < Duration::from_millis(400) {
+                // On a full machine the writer gets on slowly.
+                while began.elapsed() < Duration::from_millis(400)
+                    || seen.load(Relaxed) < 10 && began.elapsed() < Duration::from_secs(20)
+                {
                     let words: [u64; WORDS] = here.read_value(addr).unwrap();
                     assert!(words.is_sorted_by(|one, next| one >= next), "{words:?}");
                     assert!(words[0] - words[WORDS - 1] <= 1, "{words:?}");
@@ -173,7 +176,7 @@ fn who_copies_a_page_by_a_call_sees_one_moment_of_a_writer_that_knows_nothing_of
             });
         }
     });
-    assert!(seen.load(Relaxed) > 10, "{seen:?} rounds");
+    assert!(seen.load(Relaxed) >= 10, "{seen:?} rounds");
 }
 
 #[test]
@@ -254,12 +257,10 @@ fn nodes_that_fight_for_a_page_all_get_on() {
                 }
             });
         }
-        std::thread::sleep(Duration::from_secs(1));
+        until(|| counts.iter().all(|count| count.load(Relaxed) > 100).then_some(()));
         stop.store(true, Relaxed);
     });
-    let counts = counts.map(AtomicU64::into_inner);
-    assert_eq!(maps[0].words()[0].load(SeqCst), counts.iter().sum::<u64>());
-    assert!(counts.iter().all(|count| *count > 100), "{counts:?}");
+    assert_eq!(maps[0].words()[0].load(SeqCst), counts.iter().map(|count| count.load(Relaxed)).sum::<u64>());
 }
 
 #[test]
