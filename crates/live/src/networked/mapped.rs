@@ -46,6 +46,8 @@ pub enum NotMapped {
     Refused(Arc<Refused>),
     /// This range cannot be mapped.
     Range(BadRange),
+    /// The node has ended.
+    Ended,
 }
 
 impl fmt::Display for NotMapped {
@@ -55,6 +57,7 @@ impl fmt::Display for NotMapped {
             Self::Range(BadRange::Overlaps) => f.write_str(
                 "a part of the range is mapped in this process already: share that mapping, or drop it first",
             ),
+            Self::Ended => f.write_str("this process's node has left the rack: join again to map memory"),
             Self::Range(BadRange::TooFar) => f.write_str(
                 "the range reaches beyond the first 512 GiB of its node's memory: no more of it has a pointer",
             ),
@@ -128,7 +131,7 @@ impl NetworkedNode {
                 }
             }
         }
-        Ok(Arc::clone(self.memory.pages().expect("they were made now or before")))
+        self.memory.pages().map(Arc::clone).ok_or(NotMapped::Ended)
     }
 
     fn begin_mapping(&self) -> JoinHandle<()> {

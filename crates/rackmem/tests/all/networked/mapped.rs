@@ -369,6 +369,13 @@ fn what_cannot_be_mapped_is_refused_with_what_to_do() {
     drop(map);
     node.map(addr + 8, 2 * PAGE).unwrap();
 
+    // Of two nodes that have left, one has mapped nothing.
+    for node in rack.nodes.iter().rev() {
+        node.leave(Duration::from_secs(5));
+        let text = node.map(addr, PAGE).unwrap_err().to_string();
+        assert!(text.contains("left the rack") || text.contains("declared"), "{text}");
+    }
+
     let embedded = rackmem::Rack::embedded(Config { nodes: 1, ..Config::default() }).unwrap();
     assert!(matches!(embedded.map(addr, 8), Err(MapError::Embedded)));
 }
