@@ -174,6 +174,6 @@ pub extern "C" fn rackmem_pointer_to(rack: RackmemRack, address: u64) -> *mut c_
 
 fn range(offset: usize, len: usize) -> Result<Range<usize>, Failure> {
     let end = offset.checked_add(len);
-    let end = end.ok_or_else(|| Error::OutOfRange { addr: GlobalAddr::NULL, len: len as u64 })?;
+    let end = end.ok_or(Error::OutOfRange { addr: GlobalAddr::NULL, len: len as u64 })?;
     Ok(offset..end)
 }

@@ -124,8 +124,13 @@ impl Program {
         assert_eq!(found.len(), self.threads(), "every thread says what it found");
         let places = found[0].len();
         let mut outcomes = Outcomes { all: places as u64, ..Outcomes::default() };
-        for place in 0..places {
-            let at = |thread: usize| found[thread][place];
+        let mut of_threads: Vec<_> = found.iter().map(|found| found.iter()).collect();
+        for _ in 0..places {
+            let here: Vec<Found> = of_threads
+                .iter_mut()
+                .map(|found| *found.next().expect("every thread has been at every place"))
+                .collect();
+            let at = |thread: usize| here[thread];
             // What no interleaving of the threads brings about.
             let inconsistent = match self {
                 Self::StoreBuffering => !at(0)[0] && !at(1)[0],

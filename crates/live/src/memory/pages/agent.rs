@@ -144,10 +144,12 @@ impl Pages {
     /// After an agent has read the pinned page: the application may write again where it could.
     pub(in crate::memory) fn let_write(&self, slot: usize) {
         let (it, suspended) = (&self.slots[slot], self.changing());
-        if !*suspended && it.right() == Right::Read && it.meta.access() == Some(Access::Modified) {
-            if self.views.protect(self.offset(slot), self.block.len(), false) {
-                it.set_right(Right::Write);
-            }
+        if !*suspended
+            && it.right() == Right::Read
+            && it.meta.access() == Some(Access::Modified)
+            && self.views.protect(self.offset(slot), self.block.len(), false)
+        {
+            it.set_right(Right::Write);
         }
     }
 
