@@ -17,7 +17,7 @@
 //! | `last_words` | what a process says that ends because of an access |
 //!
 //! # What must always hold
-//! 1. What the processor lets the application do with a page ([`Right`]) is never more than what the node may do with the
+//! 1. What the processor lets the application do with a page (`Right`) is never more than what the node may do with the
 //!    block: a right is given after the page is published, and taken before the answer that says so is sent.
 //! 2. While a thread has a page pinned by a call, or an agent reads it, the application cannot write in it: pinning takes the
 //!    right to write first. So no store is lost, and whoever copies a pinned page sees one moment.

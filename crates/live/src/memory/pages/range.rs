@@ -16,7 +16,7 @@ pub enum BadRange {
     TooFar,
 }
 
-/// A range that is open in the application's view, until [`MappedRange::close`].
+/// A range that is open in the application's view, until it is closed.
 pub struct MappedRange {
     pages: Arc<Pages>,
     addr: GlobalAddr,
