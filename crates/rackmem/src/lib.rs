@@ -49,7 +49,7 @@ pub use live::networked::verbs::NicCounts;
 pub use live::networked::{NodeReport, NodeStatus, SwitchReport, Watch};
 #[cfg(target_os = "linux")]
 pub use live::scheduling::{NoRealtime, Scheduling, ask_for_short_slice};
-pub use mapping::{MapError, Mapping, PinnedBytes, PinnedRange};
+pub use mapping::{MapError, Mapping, PinnedBytes, PinnedRange, can_map};
 pub use membership::Timing;
 pub use membership::coordinator::{Counters as MembershipCounters, Phase};
 pub use named::{ByteValue, NameError, NameMode, Nameable, Named, NamedInfo, NamedSpec, Region, Value};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use live::actor::ThreadContext;
-use live::memory::pages::MappedRange;
+use live::memory::pages::{self, MappedRange};
 use live::networked::{NetworkedNode, NotMapped};
 use node::{Access, Window};
 use wire::{BlockTag, GlobalAddr, NodeId};
@@ -91,6 +91,14 @@ pub struct Mapping {
     /// Bytes before what was asked for, in its first block.
     skip: usize,
     len: usize,
+}
+
+/// Whether the system lets this process map memory. What else may stand in the way, [`Rack::map`] says.
+///
+/// # Errors
+/// [`MapError::NotMapped`] says what to change.
+pub fn can_map() -> Result<(), MapError> {
+    pages::can_map().map_err(|why| MapError::NotMapped(NotMapped::Refused(Arc::new(why))))
 }
 
 impl Rack {

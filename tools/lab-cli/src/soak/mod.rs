@@ -119,6 +119,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             "processes cannot be killed one by one over --transport inline: use shm or udp",
         ));
     }
+    if args.mapped {
+        rackmem::can_map().map_err(|why| Fault::usage(format_args!("nothing can be mapped here: {why}")))?;
+    }
     let interrupt = Interrupt::listen()?;
     let mut soak = rounds::Soak::start(args, &interrupt)?;
     let mut done = Vec::new();

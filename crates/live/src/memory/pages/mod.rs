@@ -88,6 +88,14 @@ impl Addresses {
     }
 }
 
+/// Whether the system lets this process resolve faults.
+///
+/// # Errors
+/// Why not.
+pub fn can_map() -> Result<(), Refused> {
+    userfault::Userfault::open().map(drop)
+}
+
 /// What the processor lets the application do with a page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]

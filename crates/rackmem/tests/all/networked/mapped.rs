@@ -13,6 +13,11 @@ use super::rig::{Processes, until};
 
 const PAGE: usize = 4096;
 
+/// False where the system does not let this process map memory: containers often do not.
+fn can_map() -> bool {
+    rackmem::can_map().inspect_err(|why| println!("SKIPPED: {why}")).is_ok()
+}
+
 fn rack_with(nodes: usize, faulty: bool, cache: u64) -> Processes {
     Processes::start_mapped(faulty, Config { nodes, memory: 8 << 20, cache, ..Config::default() })
 }
@@ -31,6 +36,9 @@ fn map_everywhere(rack: &Processes, addr: GlobalAddr, len: usize) -> Vec<Mapping
 
 #[test]
 fn what_one_node_stores_through_a_pointer_another_one_loads() {
+    if !can_map() {
+        return;
+    }
     let rack = rack(2, false);
     let addr = alloc(&rack, 1, 16 * PAGE);
     let maps = map_everywhere(&rack, addr, 16 * PAGE);
@@ -50,6 +58,9 @@ fn what_one_node_stores_through_a_pointer_another_one_loads() {
 
 #[test]
 fn atomics_of_the_language_count_across_nodes() {
+    if !can_map() {
+        return;
+    }
     const EACH: u64 = 20_000;
     for faulty in [false, true] {
         let rack = rack(3, faulty);
@@ -88,6 +99,9 @@ fn outcomes(rack: &Processes, program: Program, strength: Strength, places: usiz
 /// With `RACKMEM_LITMUS_PASSES` that many times as often: for `.ci/run deep`.
 #[test]
 fn litmus_programs_on_one_page_and_on_two_have_no_outcome_that_the_model_forbids() {
+    if !can_map() {
+        return;
+    }
     let often = std::env::var("RACKMEM_LITMUS_PASSES").map_or(1, |often| often.parse().unwrap());
     let (places, passes) = (32, 12 * often);
     for faulty in [false, true] {
@@ -105,6 +119,9 @@ fn litmus_programs_on_one_page_and_on_two_have_no_outcome_that_the_model_forbids
 /// Such a rack may not get on at all, so it has a process of its own.
 #[test]
 fn a_writer_that_goes_on_before_the_last_copy_is_withdrawn_is_found_out() {
+    if !can_map() {
+        return;
+    }
     const WRONG: &str = "RACKMEM_MAPPED_WRONG";
     if std::env::var_os(WRONG).is_some() {
         let rack = rack(2, false);
@@ -140,6 +157,9 @@ fn a_writer_that_goes_on_before_the_last_copy_is_withdrawn_is_found_out() {
 
 #[test]
 fn who_copies_a_page_by_a_call_sees_one_moment_of_a_writer_that_knows_nothing_of_it() {
+    if !can_map() {
+        return;
+    }
     // The writer's words never differ by more than one, and fall along the page.
     const WORDS: usize = PAGE / 8;
     let rack = rack(3, true);
@@ -181,6 +201,9 @@ fn who_copies_a_page_by_a_call_sees_one_moment_of_a_writer_that_knows_nothing_of
 
 #[test]
 fn calls_that_change_a_block_and_atomics_through_pointers_lose_nothing_of_each_other() {
+    if !can_map() {
+        return;
+    }
     const EACH: u64 = 2_000;
     let rack = rack(2, true);
     let addr = alloc(&rack, 0, PAGE);
@@ -206,6 +229,9 @@ fn calls_that_change_a_block_and_atomics_through_pointers_lose_nothing_of_each_o
 
 #[test]
 fn small_reads_where_the_block_is_see_what_pointers_have_stored() {
+    if !can_map() {
+        return;
+    }
     let config = Config { nodes: 2, memory: 8 << 20, cache: 1 << 20, peek: true, ..Config::default() };
     let rack = Processes::start_mapped(false, config);
     let addr = alloc(&rack, 0, PAGE);
@@ -224,6 +250,9 @@ fn small_reads_where_the_block_is_see_what_pointers_have_stored() {
 
 #[test]
 fn more_is_mapped_than_is_cached_and_comes_and_goes() {
+    if !can_map() {
+        return;
+    }
     const PAGES: usize = 200;
     let rack = rack_with(2, true, 32 * PAGE as u64);
     let addr = alloc(&rack, 1, PAGES * PAGE);
@@ -243,6 +272,9 @@ fn more_is_mapped_than_is_cached_and_comes_and_goes() {
 
 #[test]
 fn nodes_that_fight_for_a_page_all_get_on() {
+    if !can_map() {
+        return;
+    }
     let rack = rack(3, false);
     let addr = alloc(&rack, 1, PAGE);
     let maps = map_everywhere(&rack, addr, PAGE);
@@ -265,6 +297,9 @@ fn nodes_that_fight_for_a_page_all_get_on() {
 
 #[test]
 fn words_go_on_while_the_switch_is_killed_and_restarted() {
+    if !can_map() {
+        return;
+    }
     let mut rack = rack(2, true);
     let addr = alloc(&rack, 1, 4 * PAGE);
     let maps = map_everywhere(&rack, addr, 4 * PAGE);
@@ -298,6 +333,9 @@ fn words_go_on_while_the_switch_is_killed_and_restarted() {
 
 #[test]
 fn what_was_cached_before_it_was_mapped_and_is_unmapped_again_stays_the_same_memory() {
+    if !can_map() {
+        return;
+    }
     let rack = rack(2, false);
     let addr = alloc(&rack, 1, 8 * PAGE);
     let mut here = rack.nodes[0].here();
@@ -326,6 +364,9 @@ const fn here_value(round: u64, page: u64) -> u64 {
 
 #[test]
 fn pointers_and_addresses_convert_into_each_other() {
+    if !can_map() {
+        return;
+    }
     let rack = rack(2, false);
     let (node, addr) = (&rack.nodes[0], alloc(&rack, 1, 3 * PAGE));
     assert_eq!(node.pointer_to(addr), None, "nothing is mapped yet");
@@ -345,6 +386,9 @@ fn pointers_and_addresses_convert_into_each_other() {
 
 #[test]
 fn what_cannot_be_mapped_is_refused_with_what_to_do() {
+    if !can_map() {
+        return;
+    }
     let rack = rack(2, false);
     let (node, addr) = (&rack.nodes[0], alloc(&rack, 1, 3 * PAGE));
     let refused = |addr, len: usize| node.map(addr, len).unwrap_err().to_string();
@@ -382,6 +426,9 @@ fn what_cannot_be_mapped_is_refused_with_what_to_do() {
 
 #[test]
 fn addresses_that_another_node_of_the_process_has_are_named() {
+    if !can_map() {
+        return;
+    }
     let first = rack(2, false);
     // Racks that do not map have the usual addresses: the first node of the process gets them.
     let second = Processes::start(2);
@@ -394,6 +441,9 @@ fn addresses_that_another_node_of_the_process_has_are_named() {
 
 #[test]
 fn blocks_smaller_than_a_page_cannot_be_mapped_and_larger_ones_can() {
+    if !can_map() {
+        return;
+    }
     let shape =
         |block_size| Config { nodes: 2, memory: 8 << 20, cache: 4 << 20, block_size, ..Config::default() };
     let small = Processes::start_mapped(false, shape(rackmem::BlockSize::new(1024).unwrap()));
@@ -414,6 +464,9 @@ fn blocks_smaller_than_a_page_cannot_be_mapped_and_larger_ones_can() {
 
 #[test]
 fn touch_and_prefetch_say_what_a_pointer_could_not() {
+    if !can_map() {
+        return;
+    }
     let mut rack = rack(3, false);
     let (addr, lost) = (alloc(&rack, 1, 32 * PAGE), alloc(&rack, 2, 2 * PAGE));
     let map = rack.nodes[0].map(addr, 32 * PAGE).unwrap();
@@ -435,6 +488,9 @@ fn touch_and_prefetch_say_what_a_pointer_could_not() {
 
 #[test]
 fn what_is_pinned_stays_and_is_lent_as_plain_bytes() {
+    if !can_map() {
+        return;
+    }
     let rack = rack(2, false);
     let addr = alloc(&rack, 1, 4 * PAGE);
     let mut map = rack.nodes[0].map(addr, 4 * PAGE).unwrap();
@@ -465,6 +521,9 @@ fn what_is_pinned_stays_and_is_lent_as_plain_bytes() {
 
 #[test]
 fn random_loads_stores_and_atomics_beside_calls_count_alike() {
+    if !can_map() {
+        return;
+    }
     // Every node adds to words by pointers and by calls; what each added is known.
     let rack = rack(3, true);
     let addr = alloc(&rack, 2, 8 * PAGE);
@@ -503,6 +562,9 @@ fn random_loads_stores_and_atomics_beside_calls_count_alike() {
 
 #[test]
 fn memory_with_a_name_is_mapped_by_whoever_knows_it() {
+    if !can_map() {
+        return;
+    }
     let rack = rack(3, false);
     let open = |node: usize| rack.nodes[node].here().named::<Region>("table").open_or(|| 5 * PAGE).unwrap();
     let [first, second] = [open(0), open(1)];
