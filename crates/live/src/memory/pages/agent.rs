@@ -225,7 +225,7 @@ impl Pages {
     fn set_deadline(&self, table: &Table) {
         let next = table.waiting.iter().map(|(_, until)| until.0).min().unwrap_or(u64::MAX);
         let before = self.deadline.swap(next, Relaxed);
-        if next < before {
+        if next != before && next != u64::MAX {
             self.ring_in(Nanos(next).saturating_sub(self.now()));
         }
     }

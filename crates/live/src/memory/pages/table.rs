@@ -54,9 +54,10 @@ impl Table {
 
     /// The slot is not for this block any more. (Another one may be by now.)
     pub(super) fn leave(&mut self, tag: u64, slot: u32) {
-        if self.slot_of.get(&tag) == Some(&slot) {
-            self.slot_of.remove(&tag);
+        if self.slot_of.get(&tag) != Some(&slot) {
+            return;
         }
+        self.slot_of.remove(&tag);
         self.next_stamp += 1;
         self.left_at.insert(tag, self.next_stamp);
         self.stale.push_back((tag, self.next_stamp));
@@ -160,5 +161,6 @@ mod tests {
         let second = table.take(4096).unwrap();
         table.leave(4096, first);
         assert_eq!(table.slot_of(4096), Some(second));
+        assert_eq!(table.forget(0), None, "its part of the file is in use");
     }
 }

@@ -103,7 +103,7 @@ fn litmus_programs_on_one_page_and_on_two_have_no_outcome_that_the_model_forbids
         return;
     }
     let often = std::env::var("RACKMEM_LITMUS_PASSES").map_or(1, |often| often.parse().unwrap());
-    let (places, passes) = (32, 12 * often);
+    let (places, passes) = (32, 4 * often);
     for faulty in [false, true] {
         let rack = rack(4, faulty);
         for program in Program::ALL {
