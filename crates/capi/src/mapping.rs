@@ -99,10 +99,7 @@ pub extern "C" fn rackmem_touch(
     len: usize,
     write: bool,
 ) -> RackmemStatus {
-    look::<Mapped>(mapping.id, |mapped| {
-        mapped.0.touch(range(offset, len)?, write)?;
-        Ok(RackmemStatus::Ok)
-    })
+    on_range(mapping, offset, len, |mapping, range| mapping.touch(range, write))
 }
 
 /// Gets the same together, many at a time, as a hint that they will be used; what cannot be had is left out. Any OS thread.
@@ -113,10 +110,7 @@ pub extern "C" fn rackmem_prefetch(
     len: usize,
     write: bool,
 ) -> RackmemStatus {
-    look::<Mapped>(mapping.id, |mapped| {
-        mapped.0.prefetch(range(offset, len)?, write)?;
-        Ok(RackmemStatus::Ok)
-    })
+    on_range(mapping, offset, len, |mapping, range| mapping.prefetch(range, write))
 }
 
 /// Gets the same, and keeps them until `rackmem_unpin`: no other node gets them meanwhile to write, nor any call of this process. For
@@ -133,12 +127,12 @@ pub unsafe extern "C" fn rackmem_pin(
     write: bool,
     pin: *mut RackmemPinned,
 ) -> RackmemStatus {
-    look::<Mapped>(mapping.id, |mapped| {
+    on_range(mapping, offset, len, |mapping, range| {
         // SAFETY: the caller promises it.
         let to = unsafe { To::cleared(pin, "pin", RackmemPinned { id: 0 }) }?;
-        let range = mapped.0.pin_shared(range(offset, len)?, write)?;
+        let range = mapping.pin_shared(range, write)?;
         to.set(RackmemPinned { id: Slot::open(Pinned { _range: range }, None)? });
-        Ok(RackmemStatus::Ok)
+        Ok::<_, Failure>(())
     })
 }
 
@@ -172,8 +166,17 @@ pub extern "C" fn rackmem_pointer_to(rack: RackmemRack, address: u64) -> *mut c_
     pointer
 }
 
-fn range(offset: usize, len: usize) -> Result<Range<usize>, Failure> {
-    let end = offset.checked_add(len);
-    let end = end.ok_or(Error::OutOfRange { addr: GlobalAddr::NULL, len: len as u64 })?;
-    Ok(offset..end)
+/// Does something with bytes of a mapping.
+fn on_range<E: Into<Failure>>(
+    mapping: RackmemMapping,
+    offset: usize,
+    len: usize,
+    work: impl FnOnce(&Arc<Mapping>, Range<usize>) -> Result<(), E>,
+) -> RackmemStatus {
+    look::<Mapped>(mapping.id, |mapped| {
+        let end = offset.checked_add(len);
+        let end = end.ok_or(Error::OutOfRange { addr: mapped.0.addr(), len: len as u64 })?;
+        work(&mapped.0, offset..end).map_err(Into::into)?;
+        Ok(RackmemStatus::Ok)
+    })
 }

@@ -189,7 +189,8 @@ impl<C: Driver + Send + Sync> Operations for C {
         let (mut machines, mut left, mut there) = (self.actor(node).enter(), 0, Vec::new());
         for tag in tags {
             let (at, store) = (machines.at(now, context), &mut self.store(node));
-            match machines.node.on_access(at, *tag, access, store, &mut context.effects) {
+            let started = machines.node.on_access(at, *tag, access, store, &mut context.effects);
+            match started {
                 Started::Slot(slot) => {
                     left += 1;
                     machines.wait_for(slot, Arc::clone(&context.waker));
@@ -198,6 +199,8 @@ impl<C: Driver + Send + Sync> Operations for C {
                 Started::Join(_) | Started::Retry => {}
                 Started::Full => break,
             }
+            // What follows from one call, before the next.
+            self.dispatch(&mut machines, &self.store(node), context);
         }
         self.deliver(node, machines, context);
         there.into_iter().for_each(|frame| each(context, frame));

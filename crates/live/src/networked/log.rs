@@ -139,6 +139,13 @@ impl NodeLog {
         }
     }
 
+    pub(super) fn on_user_mode_only(&self, node: NodeId) {
+        warn!(
+            target: "rackmem", node = node.0,
+            "system calls on mapped pages that are not there fail (EFAULT): this process may resolve faults of its own instructions only; pin the pages first, or make /dev/userfaultfd readable"
+        );
+    }
+
     pub(super) fn on_fenced(&self, node: NodeId, epoch: SwitchEpoch) {
         warn!(
             target: "rackmem", node = node.0, epoch = epoch.0,

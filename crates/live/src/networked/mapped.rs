@@ -17,7 +17,7 @@ use node::{Access, FrameId};
 use wire::{BlockSize, BlockTag, GlobalAddr, Nanos, Refusal};
 
 use super::node::{NetworkedNode, NodeSetup};
-use crate::actor::{Driver, Failure, Fetched, ThreadContext};
+use crate::actor::{Driver, Failure, Fetched, Input, ThreadContext};
 use crate::memory::pages::{Addresses, BadRange, Faulted, MappedRange, Pages, Refused};
 use crate::memory::{PinnedFrame, Unpinned};
 use crate::waiting::{SpinThenPark, Step};
@@ -85,17 +85,19 @@ impl NetworkedNode {
     ///
     /// # Panics
     /// If the system gives no thread.
-    pub fn map(&self, addr: GlobalAddr, len: usize) -> Result<MappedRange, NotMapped> {
+    pub fn map(
+        &self,
+        context: &mut ThreadContext,
+        addr: GlobalAddr,
+        len: usize,
+    ) -> Result<MappedRange, NotMapped> {
         let pages = self.pages_to_map()?;
-        let _machines = self.actor.enter();
-        MappedRange::open(&pages, addr, len).map_err(NotMapped::Range)
+        self.alone(context, || MappedRange::open(&pages, addr, len)).map_err(NotMapped::Range)
     }
 
     /// Ends what [`NetworkedNode::map`] began. What this node has of it goes back to the cache when it is used the next time.
     pub fn unmap(&self, context: &mut ThreadContext, range: &MappedRange) {
-        let machines = self.actor.enter();
-        range.close();
-        drop(machines);
+        self.alone(context, || range.close());
         for tag in range.blocks() {
             while self.pages_have(tag) {
                 // Of a node that is gone, or one that this one is dead to: nothing of it counts.
@@ -104,6 +106,15 @@ impl NetworkedNode {
                 }
             }
         }
+    }
+
+    /// Does something while no machine of this node does. What was left for them meanwhile, they get then.
+    fn alone<R>(&self, context: &mut ThreadContext, work: impl FnOnce() -> R) -> R {
+        let machines = self.actor.enter();
+        let done = work();
+        drop(machines);
+        self.run(context);
+        done
     }
 
     fn pages_have(&self, tag: BlockTag) -> bool {
@@ -138,6 +149,9 @@ impl NetworkedNode {
         let (node, served) = (self.this.clone(), self.memory.pages().map(Arc::clone));
         let served = served.expect("they were made a moment ago");
         let thread = std::thread::Builder::new().name(format!("rackmem {} faults", self.id));
+        if served.is_user_mode_only() {
+            self.log().on_user_mode_only(self.id);
+        }
         thread.spawn(move || serve(&node, &served)).expect("the system gives a thread")
     }
 
@@ -284,23 +298,18 @@ impl NetworkedNode {
     }
 
     /// Takes from the application what it has mapped, until the lease holds again.
-    pub(super) fn suspend_pages(&self) {
+    pub(super) fn suspend_pages(&self, context: &mut ThreadContext) {
         if let Some(pages) = self.memory.pages() {
-            let machines = self.actor.enter();
-            pages.suspend();
-            drop(machines);
+            self.alone(context, || pages.suspend());
         }
     }
 
     /// Tells agents that wait for the end of a hold that it is over.
     pub(super) fn end_holds(&self, context: &mut ThreadContext, now: Nanos) {
         let Some(pages) = self.memory.pages().filter(|pages| pages.deadline() <= now) else { return };
-        let mut machines = self.actor.enter();
         for frame in pages.due(now) {
-            let at = machines.at(now, context);
-            machines.node.on_unpinned(at, frame, &mut self.store(self.id), &mut context.effects);
+            Driver::leave(self, self.id, context, Input::Unpinned(frame));
         }
-        self.deliver(self.id, machines, context);
     }
 
     /// Does what a thread waits for, or ends the process.

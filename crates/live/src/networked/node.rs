@@ -326,7 +326,7 @@ impl NetworkedNode {
         self.member.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn log(&self) -> std::sync::MutexGuard<'_, NodeLog> {
+    pub(super) fn log(&self) -> std::sync::MutexGuard<'_, NodeLog> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -350,7 +350,7 @@ impl NetworkedNode {
                 Membership::Suspended => {
                     let (node, epoch) = at();
                     self.log().on_suspended(node, epoch);
-                    self.suspend_pages();
+                    self.suspend_pages(context);
                 }
                 Membership::Fenced => {
                     let (node, epoch) = at();

@@ -14,7 +14,7 @@ use live::actor::ThreadContext;
 use live::memory::pages::{self, MappedRange};
 use live::networked::{NetworkedNode, NotMapped};
 use node::{Access, Window};
-use wire::{BlockTag, GlobalAddr, NodeId};
+use wire::{BlockTag, GlobalAddr};
 
 use crate::addresses::in_range;
 use crate::error::Error;
@@ -124,7 +124,9 @@ impl Rack {
         }
         let block = self.inner.config.block_size;
         let skip = block.offset_in_block(addr);
-        let range = node.map(block.tag(addr).addr(), skip + len).map_err(MapError::NotMapped)?;
+        let mut context = ThreadContext::new(addr.bits());
+        let range =
+            node.map(&mut context, block.tag(addr).addr(), skip + len).map_err(MapError::NotMapped)?;
         let mapping = Mapping { rack: self.clone(), range, skip, len };
         // Both ends are there, and coherent: the rest lies between them, or is found out by whoever touches it.
         mapping.touch(0..1, false)?;
@@ -164,11 +166,6 @@ impl Mapping {
     /// Never: at least a byte is mapped.
     pub const fn is_empty(&self) -> bool {
         false
-    }
-
-    /// The node whose memory it is.
-    pub fn home(&self) -> NodeId {
-        self.range.addr().home()
     }
 
     /// Its words. The last one is left out if only a part of it is mapped.

@@ -12,7 +12,7 @@ use rackmem::attach::socket_of;
 use rackmem::{AttachError, NameError, NodeHandle, NodeId, Rack, RackFile};
 
 /// How long a daemon has before the next one is asked.
-const PATIENCE: Duration = Duration::from_millis(300);
+const NEXT_AFTER: Duration = Duration::from_millis(300);
 
 /// Why the names of a rack are not known.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ pub(in super::super) fn ask<R: Send + 'static>(
         } else if asked == 0 {
             return Err(why);
         }
-        match answered.recv_timeout(if nodes.peek().is_some() { left.min(PATIENCE) } else { left }) {
+        match answered.recv_timeout(if nodes.peek().is_some() { left.min(NEXT_AFTER) } else { left }) {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(error)) => (asked, why) = (asked - 1, error),
             Err(_) => {}

@@ -154,7 +154,7 @@ impl Pages {
         Some(!*suspended)
     }
 
-    /// For the random choices of the thread that resolves faults: nodes must not all choose alike.
+    /// For the random choices of the thread that resolves faults: nodes must not all choose the same.
     pub fn seed(&self) -> u64 {
         self.now().0 ^ u64::from(std::process::id()) << 32
     }

@@ -18,7 +18,7 @@ use wire::Nanos;
 use super::{Faulted, Pages};
 
 /// Vain grants in a row until holds begin to grow.
-const PATIENCE: u8 = 4;
+const BEFORE_DOUBLING: u8 = 4;
 /// How often they double: for stores, and for loads.
 pub(super) const MOST_DOUBLINGS: u8 = 6;
 const MOST_DOUBLINGS_OF_LOADS: u8 = 2;
@@ -61,7 +61,7 @@ impl Hold {
         self.vain.store(vain, Relaxed);
         self.word.store(word, Relaxed);
         let most = if faulted.access == Access::Modified { MOST_DOUBLINGS } else { MOST_DOUBLINGS_OF_LOADS };
-        let doublings = vain.saturating_sub(PATIENCE).min(most);
+        let doublings = vain.saturating_sub(BEFORE_DOUBLING).min(most);
         self.until.store((now + Nanos(Pages::HOLD.0 << doublings)).0, Release);
     }
 

@@ -45,7 +45,7 @@ pub(crate) struct Args {
     no_coalescing: bool,
 
     /// Through pointers into mapped memory, in a rack of processes over shared memory, against bare faults and the same by calls
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["transport", "threads", "busy_misses", "no_coalescing"])]
     mapped: bool,
 
     /// Print one JSON document
