@@ -55,6 +55,9 @@ impl NetworkedNode {
             }
             None => writeln!(out, "machines: a thread is at them, and stays")?,
         }
+        if let Some(pages) = self.memory().pages() {
+            writeln!(out, "{pages:?}")?;
+        }
         let asleep = self.blocking.try_lock().is_err();
         writeln!(out, "a thread waits in the transport: {asleep}")?;
         let counts = self.transport.counters().counts();

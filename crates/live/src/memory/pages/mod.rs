@@ -44,6 +44,7 @@ mod table;
 mod userfault;
 mod views;
 
+use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU64, AtomicUsize,
@@ -256,6 +257,34 @@ impl Pages {
     /// A panic elsewhere leaves the table as it was: no change of it stops half way.
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Pages {
+    /// What keeps agents waiting.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (now, table) = (self.now(), self.table());
+        let keeps =
+            |slot: &&Slot| slot.meta.access().is_some() && (slot.meta.is_pinned() || slot.hold.holds(now));
+        f.debug_struct("Pages")
+            .field("ranges", &table.ranges)
+            .field("wait for holds", &table.waiting)
+            .field("suspended", &*self.changing())
+            .field("pinned or held", &self.slots.iter().filter(keeps).collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Page")
+            .field("block", &BlockTag::from_bits(self.tag.load(Relaxed)))
+            .field("access", &self.meta.access())
+            .field("right", &self.right())
+            .field("pinned", &self.meta.is_pinned())
+            .field("kept", &self.is_kept.load(Relaxed))
+            .field("held until", &self.hold.until())
+            .finish_non_exhaustive()
     }
 }
 

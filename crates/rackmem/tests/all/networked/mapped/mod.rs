@@ -1,12 +1,13 @@
 //! Memory that is mapped on several nodes of one rack, each at addresses of its own: what pointers see, what calls on the same
 //! blocks see, and who wins.
 
+mod litmus;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
-use check::litmus::{self, Outcomes, Program, Strength, View};
 use rackmem::{Config, Discipline, Error, GlobalAddr, MapError, Mapping, NodeId, Region};
 
 use super::rig::{Processes, until};
@@ -77,82 +78,6 @@ fn atomics_of_the_language_count_across_nodes() {
         });
         assert_eq!(maps[2].words()[9].load(SeqCst), 3 * EACH);
     }
-}
-
-/// Runs a program with its locations on one page, and on two; in each pass, at some places.
-fn outcomes(rack: &Processes, program: Program, strength: Strength, places: usize, passes: u64) -> Outcomes {
-    let addr = alloc(rack, 1, 2 * PAGE);
-    let maps = map_everywhere(rack, addr, 2 * PAGE);
-    let mut all = Outcomes::default();
-    for (round, second) in [256, 512].into_iter().enumerate() {
-        let views: Vec<View<'_>> = (0..program.threads())
-            .map(|thread| {
-                let words = maps[thread % maps.len()].words();
-                View { x: &words[..places], y: &words[second..second + places] }
-            })
-            .collect();
-        all.add(&litmus::run(program, strength, &views, 1 + round as u64 * passes, passes));
-    }
-    all
-}
-
-/// With `RACKMEM_LITMUS_PASSES` that many times as often: for `.ci/run deep`.
-#[test]
-fn litmus_programs_on_one_page_and_on_two_have_no_outcome_that_the_model_forbids() {
-    if !can_map() {
-        return;
-    }
-    let often = std::env::var("RACKMEM_LITMUS_PASSES").map_or(1, |often| often.parse().unwrap());
-    let (places, passes) = (32, 4 * often);
-    for faulty in [false, true] {
-        let rack = rack(4, faulty);
-        for program in Program::ALL {
-            for strength in [Strength::Plain, Strength::Atomic] {
-                let outcomes = outcomes(&rack, program, strength, places, passes);
-                println!("faulty {faulty}, {program:?} {strength:?}: {outcomes:?}");
-                assert_eq!((outcomes.all, outcomes.forbidden), (2 * places as u64 * passes, 0));
-            }
-        }
-    }
-}
-
-/// Such a rack may not get on at all, so it has a process of its own.
-#[test]
-fn a_writer_that_goes_on_before_the_last_copy_is_withdrawn_is_found_out() {
-    if !can_map() {
-        return;
-    }
-    const WRONG: &str = "RACKMEM_MAPPED_WRONG";
-    if std::env::var_os(WRONG).is_some() {
-        let rack = rack(2, false);
-        rack.answer_early();
-        while outcomes(&rack, Program::MessagePassing, Strength::Atomic, 8, 10).forbidden == 0 {}
-        std::process::exit(77);
-    }
-    let test = "networked::mapped::a_writer_that_goes_on_before_the_last_copy_is_withdrawn_is_found_out";
-    let found = (0..10).any(|_| {
-        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", test])
-            .env(WRONG, "1")
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        let began = Instant::now();
-        let ended = loop {
-            match child.try_wait().unwrap() {
-                None if began.elapsed() < Duration::from_secs(5) => {
-                    std::thread::sleep(Duration::from_millis(5))
-                }
-                ended => break ended,
-            }
-        };
-        if ended.is_none() {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
-        ended.and_then(|status| status.code()) == Some(77)
-    });
-    assert!(found, "nobody noticed");
 }
 
 #[test]
