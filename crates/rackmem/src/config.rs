@@ -11,7 +11,7 @@ pub use live::config::{Config, ConfigError, MOST_LOCK_ENTRIES, MOST_SWITCH_ENTRI
 pub use node::Directory;
 
 /// What a process of a rack of processes needs to know beside the rack's [`Config`]. The same at all places, but for
-/// `strict`, `scheduling` and `join_timeout`; `map_base` where pointers are exchanged.
+/// `strict`, `scheduling`, `join_timeout` and `faults_in_place`; `map_base` where pointers are exchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessConfig {
     /// When a node that is not heard of is given up, and what follows from that.
@@ -28,6 +28,11 @@ pub struct ProcessConfig {
     /// Where [mapped memory](crate::Mapping) lies in this process: a multiple of 1 GiB with 512 GiB free for each node of the
     /// rack. The same in all processes that exchange pointers.
     pub map_base: u64,
+    /// A thread that waits for [mapped memory](crate::Mapping) gets it itself, in a handler of SIGBUS, where otherwise a thread of
+    /// the node is woken for it. A fault then takes about as long as the miss of a call (`docs/mapped.md`). In return system calls
+    /// fail with `EFAULT` on blocks that are not there and pinned, and neither a handler of a signal that comes at any time nor
+    /// the memory allocator may access mapped memory. On x86-64.
+    pub faults_in_place: bool,
 }
 
 impl Default for ProcessConfig {
@@ -40,6 +45,7 @@ impl Default for ProcessConfig {
             scheduling: Scheduling::Fair,
             join_timeout: Duration::from_secs(30),
             map_base: live::memory::pages::DEFAULT_BASE,
+            faults_in_place: false,
         }
     }
 }

@@ -236,6 +236,7 @@ impl Rack {
             session: Session(random_session()),
             timeout: process.join_timeout,
             map_base: process.map_base,
+            faults_in_place: process.faults_in_place,
         };
         if node.index() >= config.nodes {
             return Err(JoinError::NoSuchNode { node, nodes: config.nodes });

@@ -1,29 +1,25 @@
-//! Mapped memory of a node: mapping, and what is done for threads that wait in a fault.
+//! Mapped memory of a node: mapping, and getting pages.
 //!
-//! A thread of its own waits for faults, and gets blocks as application threads do. Whoever has a page granted holds it pinned
-//! meanwhile; so all that [`memory::pages`](crate::memory::pages) asks for is kept by the machines that are there.
+//! Whoever has a page granted holds it pinned meanwhile; so all that [`memory::pages`](crate::memory::pages) asks for is kept by
+//! the machines that are there.
 //!
-//! What must always hold: a thread that waits in a fault goes on with its access allowed, or its process ends with a line that
-//! says why. It never reads what the rack does not vouch for: while the lease has run out nothing is granted.
+//! What must always hold: a thread never reads what the rack does not vouch for. While the lease has run out nothing is granted.
 
 use std::fmt;
 use std::io::Write as _;
 use std::sync::atomic::Ordering::Acquire;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use node::{Access, FrameId};
-use wire::{BlockSize, BlockTag, GlobalAddr, Nanos, Refusal};
+use wire::{BlockTag, GlobalAddr, Nanos};
 
 use super::node::{NetworkedNode, NodeSetup};
 use crate::actor::{Driver, Failure, Fetched, Input, ThreadContext};
 use crate::memory::pages::{Addresses, BadRange, Faulted, MappedRange, Pages, Refused};
 use crate::memory::{PinnedFrame, Unpinned};
-use crate::waiting::{SpinThenPark, Step};
 
-/// The longest sleep of the thread that waits for faults: then it looks whether the node is still there.
-const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 /// Between two looks at a lease that has run out.
 const LEASE_LOOKS: Duration = Duration::from_millis(1);
 /// A call that has a block pinned is short: after so long, it never ends.
@@ -35,7 +31,7 @@ pub(super) enum MappedMemory {
     Reserved(Option<Addresses>),
     /// Not even those.
     Refused(Arc<Refused>),
-    /// [`NodeMemory::pages`](crate::memory::NodeMemory::pages), and the thread that waits for faults.
+    /// [`NodeMemory::pages`](crate::memory::NodeMemory::pages), and the thread that waits for faults and ends of holds.
     Ready(JoinHandle<()>),
 }
 
@@ -71,7 +67,7 @@ impl MappedMemory {
     /// Reserves the addresses when the node joins: later something else may have them.
     pub(super) fn reserve(setup: &NodeSetup) -> Self {
         match Addresses::reserve(setup.map_base, setup.rack.nodes, setup.id) {
-            Ok(addresses) => Self::Reserved(Some(addresses)),
+            Ok(addresses) => Self::Reserved(Some(addresses.with_faults_in_place(setup.faults_in_place))),
             Err(why) => Self::Refused(Arc::new(why)),
         }
     }
@@ -143,16 +139,6 @@ impl NetworkedNode {
             }
         }
         self.memory.pages().map(Arc::clone).ok_or(NotMapped::Ended)
-    }
-
-    fn begin_mapping(&self) -> JoinHandle<()> {
-        let (node, served) = (self.this.clone(), self.memory.pages().map(Arc::clone));
-        let served = served.expect("they were made a moment ago");
-        let thread = std::thread::Builder::new().name(format!("rackmem {} faults", self.id));
-        if served.is_user_mode_only() {
-            self.log().on_user_mode_only(self.id);
-        }
-        thread.spawn(move || serve(&node, &served)).expect("the system gives a thread")
     }
 
     /// Ends the thread that waits for faults, and waits for it: it has a share of the pages, and with them of the addresses.
@@ -234,7 +220,7 @@ impl NetworkedNode {
         })
     }
 
-    fn pages(&self) -> &Pages {
+    pub(super) fn pages(&self) -> &Pages {
         self.memory.pages().expect("somebody has mapped memory")
     }
 
@@ -279,7 +265,7 @@ impl NetworkedNode {
     }
 
     /// Nothing is granted that may not count any more.
-    fn await_lease(&self) -> Result<(), Failure> {
+    pub(super) fn await_lease(&self) -> Result<(), Failure> {
         while !self.lease.holds(self.now()) {
             // Without its service thread a node gets no lease any more.
             if Driver::is_fenced(self) || self.stop.load(Acquire) {
@@ -311,111 +297,10 @@ impl NetworkedNode {
             Driver::leave(self, self.id, context, Input::Unpinned(frame));
         }
     }
-
-    /// Does what a thread waits for, or ends the process.
-    fn resolve(&self, context: &mut ThreadContext, run: &mut Run, faulted: &Faulted) {
-        let pages = self.pages();
-        // Whoever waits where nothing is mapped any more has been told to try again, and will not wait.
-        if pages.is_granted(faulted) || !pages.is_mapped(faulted) {
-            return;
-        }
-        let tag = self.memory.cache.block_size().tag(faulted.addr);
-        // What the application has pinned was taken away because the lease had run out.
-        while let Some(granted) = pages.grant_kept(faulted) {
-            match self.await_lease() {
-                Ok(()) if granted => return,
-                Ok(()) => crate::scheduling::give_way(),
-                Err(why) => return self.give_up(faulted, why),
-            }
-        }
-        let ahead = run.ahead(self.memory.cache.block_size(), faulted.addr);
-        if ahead > 0 {
-            let tags = pages.from(tag, 1 + ahead);
-            // Whatever came of it: it is only tried.
-            let _ = self.bring_ahead(context, &tags, faulted.access);
-            if pages.has_right(faulted) {
-                return;
-            }
-        }
-        if let Err(why) = self.bring(context, (tag, faulted.access), Some(faulted)) {
-            self.give_up(faulted, why);
-        }
-    }
-
-    /// Nobody can do what a thread waits for, if it still does.
-    fn give_up(&self, faulted: &Faulted, why: Failure) {
-        if self.pages().is_mapped(faulted) {
-            last_words(faulted, why, self.leaving.load(Acquire));
-        }
-    }
-}
-
-/// Faults that follow each other through memory: then the blocks behind are brought with them, four times as many each time.
-#[derive(Default)]
-struct Run {
-    last: u64,
-    ahead: u64,
-}
-
-impl Run {
-    /// Blocks that are brought ahead of one at first and at most: half of what a node can have on its way is left to others.
-    const FIRST: u64 = 2;
-    const MOST: u64 = 31;
-
-    /// How many blocks behind the one of this fault are to come with it.
-    fn ahead(&mut self, block: BlockSize, addr: GlobalAddr) -> usize {
-        let number = addr.bits() >> block.shift();
-        let goes_on = number > self.last && number <= self.last + 1 + self.ahead;
-        self.ahead = if goes_on { (self.ahead * 4).clamp(Self::FIRST, Self::MOST) } else { 0 };
-        self.last = number;
-        self.ahead as usize
-    }
-}
-
-/// Waits for faults, as long as the node is there.
-fn serve(node: &Weak<NetworkedNode>, pages: &Pages) {
-    let Some(scheduling) = node.upgrade().map(|node| node.scheduling) else { return };
-    // Was permitted when the node joined.
-    let _ = scheduling.ask();
-    let _ends = EndsTheProcess;
-    let (mut context, mut run) = (ThreadContext::new(pages.seed()), Run::default());
-    // Whoever has had a fault has another one soon, and a wake-up takes longer than all the rest.
-    let mut waiting = SpinThenPark::without_spins();
-    while let Some(node) = node.upgrade().filter(|node| !node.stop.load(Acquire)) {
-        let clock = || node.now();
-        let now = waiting.now(clock);
-        node.end_holds(&mut context, now);
-        let faulted = pages.faulted();
-        if !faulted.is_empty() {
-            faulted.iter().for_each(|faulted| node.resolve(&mut context, &mut run, faulted));
-            waiting.again();
-            continue;
-        }
-        match waiting.step(now, pages.deadline(), &node.oversubscription) {
-            Step::Spin => std::hint::spin_loop(),
-            Step::Yield => waiting.give_way(now, &node.oversubscription, clock),
-            Step::Sleep(_) => {
-                drop(node);
-                pages.wait(LONGEST_SLEEP);
-            }
-        }
-    }
-}
-
-/// Without the thread that resolves faults, every thread that has one would wait for ever.
-struct EndsTheProcess;
-
-impl Drop for EndsTheProcess {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            say(format_args!("the thread that resolves faults of mapped memory has panicked."));
-            std::process::abort();
-        }
-    }
 }
 
 /// To whoever looks at the process, past whatever may keep what its threads print.
-fn say(line: fmt::Arguments<'_>) {
+pub(super) fn say(line: fmt::Arguments<'_>) {
     // Nobody may listen.
     let _ = writeln!(std::io::stderr(), "rackmem: {line}");
 }
@@ -427,40 +312,4 @@ fn stuck(addr: GlobalAddr) -> ! {
         LONGEST_CALL.as_secs()
     ));
     std::process::abort();
-}
-
-/// An access that can never be made ends the process: the program asked for no error.
-fn last_words(faulted: &Faulted, why: Failure, leaving: bool) -> ! {
-    let cause = match why {
-        Failure::Fenced if leaving => "this process has left the rack",
-        Failure::Fenced => "the rack has declared this node dead",
-        Failure::Refused(Refusal::NodeDown) => "its node is down, and its memory is lost",
-        Failure::Refused(Refusal::Unallocated) => "it belongs to no allocation (any more)",
-        Failure::Refused(Refusal::WrongDiscipline) => "it is no coherent memory",
-        _ => "it cannot be had",
-    };
-    let does = if faulted.access == Access::Modified { "written" } else { "read" };
-    say(format_args!(
-        "{} at {:#x}, mapped, cannot be {does}: {cause}. `Mapping::touch` returns an error instead.",
-        faulted.addr, faulted.pointer
-    ));
-    std::process::abort();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use wire::NodeId;
-
-    #[test]
-    fn faults_in_a_row_bring_more_and_more_ahead_and_others_nothing() {
-        let mut run = Run::default();
-        let mut at = |block: u64| run.ahead(BlockSize::DEFAULT, GlobalAddr::new(NodeId(1), block << 12));
-        assert_eq!(at(100), 0);
-        assert_eq!(at(101), 2);
-        // 102 and 103 came with it.
-        assert_eq!([at(104), at(113), at(145), at(150)], [8, 31, 31, 31]);
-        assert_eq!([at(150), at(20), at(90)], [0, 0, 0], "the same one again, and others");
-        assert_eq!(at(91), 2);
-    }
 }

@@ -26,7 +26,8 @@
 //! | `service.rs` | the thread that works when no other does |
 //! | `verbs/` | a software NIC: operations on the memory of other nodes |
 //! | `chains.rs` | chains: verbs through the switch, calls, metadata servers |
-//! | `mapped.rs` | mapped memory: mapping, and what is done for threads that wait in a fault |
+//! | `mapped.rs` | mapped memory: mapping, and getting pages |
+//! | `faults.rs` | what is done for threads that wait in a fault, or by them |
 //! | `names.rs` | what nodes ask of each other about names |
 //! | `lease.rs` | until when a node may trust what it has |
 //! | `switch.rs` | the switch's process |
@@ -36,6 +37,7 @@
 
 mod chains;
 mod driver;
+mod faults;
 mod in_flight;
 pub mod lease;
 mod log;

@@ -48,6 +48,8 @@ pub struct NodeSetup {
     pub timeout: Duration,
     /// Where mapped memory lies in this process; the same in all that exchange pointers into it.
     pub map_base: u64,
+    /// Faults there are resolved by the threads that have them.
+    pub faults_in_place: bool,
 }
 
 /// Why a node could not join.

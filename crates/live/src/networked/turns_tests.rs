@@ -141,6 +141,7 @@ fn timing() -> Timing {
 fn join(id: NodeId, transport: Arc<dyn Transport>) -> Arc<NetworkedNode> {
     let setup = NodeSetup {
         map_base: crate::memory::pages::DEFAULT_BASE,
+        faults_in_place: false,
         rack: rack(),
         id,
         timing: timing(),

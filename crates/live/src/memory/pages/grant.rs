@@ -1,5 +1,6 @@
 //! What is done for a thread that waits in a fault, once its node has the block.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use node::{Access, FrameId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use wire::{BlockTag, GlobalAddr};
 
-use super::{Pages, Right, Slot, addr_at};
+use super::userfault::Fault;
+use super::{Pages, Right, Slot, addr_at, in_place};
 use crate::memory::PinnedFrame;
 
 /// A thread of the application that waits until it may make its access.
@@ -52,14 +54,29 @@ impl Pages {
     pub fn faulted(&self) -> Vec<Faulted> {
         let mut faults = Vec::new();
         self.views.faults(&mut faults);
-        let of = |fault: super::userfault::Fault| {
-            let pointer = usize::try_from(fault.address).expect("an address of this process");
-            let offset = self.views.offset(pointer).expect("only the view's faults come here");
-            let access = if fault.writes { Access::Modified } else { Access::Shared };
-            let who = u64::from(fault.thread) << 32 ^ fault.address;
-            Faulted { pointer, addr: addr_at(offset), access, is_missing: fault.is_missing, who }
+        faults.into_iter().map(|fault| self.faulted_at(fault)).collect()
+    }
+
+    fn faulted_at(&self, fault: Fault) -> Faulted {
+        let pointer = usize::try_from(fault.address).expect("an address of this process");
+        let offset = self.views.offset(pointer).expect("only the view's faults come here");
+        let access = if fault.writes { Access::Modified } else { Access::Shared };
+        let who = u64::from(fault.thread) << 32 ^ fault.address;
+        Faulted { pointer, addr: addr_at(offset), access, is_missing: fault.is_missing, who }
+    }
+
+    /// Whoever has a fault from now on resolves it by this, if these pages were made for that. It ends with
+    /// [`Pages::close_all`].
+    pub fn resolve_in_place(self: &Arc<Self>, resolve: impl Fn(&Faulted) + Send + Sync + 'static) {
+        let pages = Arc::downgrade(self);
+        let resolve = move |address: usize, writes: bool| {
+            // The last one closes them: then the access is made again, and ends the process.
+            let Some(pages) = pages.upgrade() else { return };
+            let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+            let fault = Fault { address: address as u64, writes, is_missing: false, thread };
+            resolve(&pages.faulted_at(fault));
         };
-        faults.into_iter().map(of).collect()
+        in_place::begin(self.views.range(), Arc::new(resolve));
     }
 
     /// True if it is mapped, still.
@@ -216,6 +233,7 @@ impl Pages {
     /// Closes the application's view for good: an access ends the process.
     pub fn close_all(&self) {
         self.views.close_all();
+        in_place::end(self.views.range().start);
     }
 
     /// No page is held any more.

@@ -10,11 +10,12 @@
 
 use std::fmt::Write as _;
 use std::ops::Range;
-use std::sync::Once;
 use std::sync::atomic::{
-    AtomicI32, AtomicPtr, AtomicUsize,
+    AtomicI32, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
+
+use super::signals::{Handled, default_action};
 
 /// Ranges of one process: one a node, and few processes have more than one.
 const MOST: usize = 64;
@@ -22,12 +23,10 @@ static STARTS: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
 static ENDS: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
 /// The process that has mapped something.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
-/// Who had the signal before.
-static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(std::ptr::null_mut());
+static HANDLED: Handled = Handled::new(libc::SIGSEGV);
 
 /// From now on an access to this range that cannot be made has last words.
 pub(super) fn prepare(range: Range<usize>) {
-    static INSTALLED: Once = Once::new();
     PROCESS.store(std::process::id().cast_signed(), Release);
     if !STARTS.iter().any(|start| start.load(Relaxed) == range.start) {
         // Without space for it, the process ends without a word.
@@ -37,51 +36,20 @@ pub(super) fn prepare(range: Range<usize>) {
             ENDS[index].store(range.end, Release);
         }
     }
-    INSTALLED.call_once(|| {
-        // SAFETY: zero bytes are a `sigaction`: no flags, an empty mask.
-        let (mut action, mut before): (libc::sigaction, libc::sigaction) =
-            unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
-        action.sa_sigaction = on_signal as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-        // SAFETY: asks for the handler in place, and writes it to a value that lives through the call.
-        if unsafe { libc::sigaction(libc::SIGSEGV, std::ptr::null(), &raw mut before) } == 0 {
-            BEFORE.store(Box::into_raw(Box::new(before)), Release);
-            // SAFETY: the handler keeps to what may be done in one (see the module's head). That it fails changes nothing.
-            unsafe { libc::sigaction(libc::SIGSEGV, &raw const action, std::ptr::null_mut()) };
-        }
-    });
+    // Who has run out of stack has words, too.
+    HANDLED.by(on_signal, libc::SA_ONSTACK);
 }
 
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel gives a handler with SA_SIGINFO the signal's information.
     let at = unsafe { (*info).si_addr() } as usize;
     let ours = |index: usize| (STARTS[index].load(Acquire)..ENDS[index].load(Acquire)).contains(&at);
-    let before = BEFORE.load(Acquire);
     if let Some(index) = (0..MOST).find(|index| ours(*index)) {
         say(at, STARTS[index].load(Relaxed));
-    } else if !before.is_null() {
-        // SAFETY: it was stored before this handler was installed, and is never freed.
-        let before = unsafe { &*before };
-        if before.sa_sigaction != libc::SIG_DFL && before.sa_sigaction != libc::SIG_IGN {
-            // SAFETY: whoever had the signal before gave this address as a handler, of the kind that the flag says.
-            unsafe {
-                if before.sa_flags & libc::SA_SIGINFO != 0 {
-                    let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
-                        std::mem::transmute(before.sa_sigaction);
-                    handler(signal, info, context);
-                } else {
-                    let handler: extern "C" fn(i32) = std::mem::transmute(before.sa_sigaction);
-                    handler(signal);
-                }
-            }
-            return;
-        }
-    }
-    // The access is made again, and does what it does without a handler.
-    // SAFETY: zero bytes are the default action.
-    unsafe {
-        let default: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal, &raw const default, std::ptr::null_mut());
+        // The access is made again, and does what it does without a handler.
+        default_action(signal);
+    } else {
+        HANDLED.pass_on(signal, info, context);
     }
 }
 

@@ -12,9 +12,11 @@
 //! | `agent` | what the machines do with a page |
 //! | `grant` | what is done for a thread that waits in a fault |
 //! | `hold` | how long a granted page stays |
+//! | `in_place` | faults that the thread resolves which has them |
 //! | `range` | the ranges that are mapped |
 //! | `refused` | why there is no mapped memory |
 //! | `last_words` | what a process says that ends because of an access |
+//! | `signals` | handlers for some addresses alone |
 //!
 //! # What must always hold
 //! 1. What the processor lets the application do with a page (`Right`) is never more than what the node may do with the
@@ -37,9 +39,11 @@
 mod agent;
 mod grant;
 mod hold;
+mod in_place;
 mod last_words;
 mod range;
 mod refused;
+mod signals;
 mod table;
 mod userfault;
 mod views;
@@ -74,6 +78,7 @@ const NODE_SHIFT: u32 = 39;
 /// The addresses at which a process will map the rack's memory, reserved when it joins.
 pub struct Addresses {
     reserved: Reserved,
+    in_place: bool,
 }
 
 impl Addresses {
@@ -85,7 +90,14 @@ impl Addresses {
         let start = usize::try_from(base).ok().filter(|start| *start > 0 && start.is_multiple_of(1 << 30));
         let start = start.ok_or(Refused::Base { base })?;
         let reserved = Reserved::new(start, nodes << NODE_SHIFT, format!("node {}", whom.0))?;
-        Ok(Self { reserved })
+        Ok(Self { reserved, in_place: false })
+    }
+
+    /// Whether faults there are resolved by the threads that have them, in a handler of SIGBUS, and not by one that waits for
+    /// them.
+    #[must_use]
+    pub fn with_faults_in_place(self, in_place: bool) -> Self {
+        Self { in_place, ..self }
     }
 }
 
@@ -94,7 +106,7 @@ impl Addresses {
 /// # Errors
 /// Why not.
 pub fn can_map() -> Result<(), Refused> {
-    userfault::Userfault::open().map(drop)
+    userfault::Userfault::open(false).map(drop)
 }
 
 /// What the processor lets the application do with a page.
@@ -127,6 +139,7 @@ pub struct Pages {
     pinned: AtomicUsize,
     /// The node's clock began then.
     started: Instant,
+    in_place: bool,
 }
 
 /// A page, or space for one.
@@ -179,6 +192,10 @@ impl Pages {
         bytes: u64,
         (first, started): (u32, Instant),
     ) -> Result<Self, (Refused, Addresses)> {
+        let in_place = addresses.in_place;
+        if in_place && !in_place::KNOWN_HERE {
+            return Err((Refused::InPlace, addresses));
+        }
         let page = rustix::param::page_size();
         if page != PAGE || block.len() < PAGE {
             return Err((Refused::Blocks { block, page }, addresses));
@@ -189,8 +206,8 @@ impl Pages {
                 Ok(alarm) => alarm,
                 Err(why) => return Err((Refused::Failed(why.into()), addresses)),
             };
-        let views =
-            Views::new(addresses.reserved).map_err(|(why, reserved)| (why, Addresses { reserved }))?;
+        let views = Views::new(addresses.reserved, in_place)
+            .map_err(|(why, reserved)| (why, Addresses { reserved, in_place }))?;
         let most = u64::from(u32::MAX - first);
         let slots = u32::try_from((bytes >> block.shift()).clamp(1, most)).expect("clamped");
         Ok(Self {
@@ -205,12 +222,18 @@ impl Pages {
             alarm,
             pinned: AtomicUsize::new(0),
             started,
+            in_place,
         })
     }
 
     /// True if system calls fail on pages that are not there: only the process's own instructions wait in faults.
     pub fn is_user_mode_only(&self) -> bool {
         self.views.is_user_mode_only()
+    }
+
+    /// True if whoever has a fault gets a signal: [`Pages::resolve_in_place`].
+    pub fn are_faults_in_place(&self) -> bool {
+        self.in_place
     }
 
     /// Where this address of the rack lies in every process; None if its node's memory is too large for that.

@@ -43,6 +43,8 @@ pub enum Refused {
     NotPermitted(io::Error),
     /// It lacks something.
     Lacks(&'static str),
+    /// Faults cannot be resolved in place on such a machine.
+    InPlace,
     /// The file for the pages cannot be as large as the addresses.
     NoFile(io::Error),
     /// Something else that should not fail.
@@ -85,6 +87,9 @@ impl fmt::Display for Refused {
                 "this process may not have a userfaultfd ({why}): make /dev/userfaultfd readable for it, or set `sysctl vm.unprivileged_userfaultfd=1`; in a container, take a seccomp profile that allows the system call userfaultfd"
             ),
             Self::Lacks(what) => write!(f, "the userfaultfd of this kernel lacks {what}"),
+            Self::InPlace => f.write_str(
+                "faults can be resolved in place (`faults_in_place`) on x86-64 alone: leave them to the node's thread",
+            ),
             Self::NoFile(why) => write!(
                 f,
                 "the file for mapped pages cannot have its size ({why}): raise the limit of file sizes (`ulimit -f unlimited`); it takes memory only where pages are written"

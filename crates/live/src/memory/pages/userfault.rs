@@ -19,6 +19,8 @@ const MINOR_SHMEM: u64 = 1 << 10;
 const EXACT_ADDRESS: u64 = 1 << 11;
 /// Who has it.
 const THREAD_ID: u64 = 1 << 8;
+/// A signal to the thread that has a fault, in place of a message.
+const SIGNALS: (u64, &str) = (1 << 7, "signals in place of messages (Linux 4.14)");
 const NEEDED: [(u64, &str); 4] = [
     (THREAD_ID, "the thread of a fault (Linux 4.14)"),
     (WP_SHMEM, "write protection of shared memory (Linux 5.19)"),
@@ -119,8 +121,8 @@ pub(super) struct Userfault {
 }
 
 impl Userfault {
-    /// The most that this process may have.
-    pub(super) fn open() -> Result<Self, Refused> {
+    /// The most that this process may have: one that tells of faults, or that has threads get signals of theirs.
+    pub(super) fn open(in_place: bool) -> Result<Self, Refused> {
         let (fd, is_user_mode_only) = match new(0) {
             Ok(fd) => (fd, false),
             Err(why) if why.raw_os_error() == Some(libc::ENOSYS) => return Err(Refused::NoUserfault),
@@ -132,10 +134,11 @@ impl Userfault {
         let this = Self { fd, is_user_mode_only };
         // Asked first what there is: a feature that is asked for and not there fails without saying which.
         let offered = this.api_of_another(is_user_mode_only)?;
-        if let Some((_, what)) = NEEDED.iter().find(|(feature, _)| offered & feature == 0) {
+        let needed = || NEEDED.iter().chain(in_place.then_some(&SIGNALS));
+        if let Some((_, what)) = needed().find(|(feature, _)| offered & feature == 0) {
             return Err(Refused::Lacks(what));
         }
-        let features = NEEDED.iter().map(|(feature, _)| feature).sum();
+        let features = needed().map(|(feature, _)| feature).sum();
         this.call(IOC_API, &mut Api { api: API, features, ioctls: 0 }).map_err(Refused::Failed)?;
         Ok(this)
     }
@@ -260,7 +263,7 @@ mod tests {
 
     #[test]
     fn the_kernel_that_runs_here_knows_them_or_the_refusal_says_what_it_lacks() {
-        match Userfault::open() {
+        match Userfault::open(false) {
             // A page that nobody registered: the request was understood, and refused for its range.
             Ok(fault) => {
                 let why = fault.allow(4096, 4096, false).unwrap_err().raw_os_error();

@@ -145,9 +145,9 @@ unsafe impl Sync for Views {}
 
 impl Views {
     /// A file for the whole of a reserved range. It takes memory where pages are written.
-    pub(super) fn new(reserved: Reserved) -> Result<Self, (Refused, Reserved)> {
+    pub(super) fn new(reserved: Reserved, in_place: bool) -> Result<Self, (Refused, Reserved)> {
         let made = || {
-            let faults = Userfault::open()?;
+            let faults = Userfault::open(in_place)?;
             let file = memfd_create("rackmem pages", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
                 .map_err(|why| Refused::Failed(why.into()))?;
             ftruncate(&file, reserved.len as u64).map_err(|why| Refused::NoFile(why.into()))?;
@@ -177,6 +177,11 @@ impl Views {
             Ok((faults, file, engine)) => Ok(Self { reserved, file, engine, faults }),
             Err(why) => Err((why, reserved)),
         }
+    }
+
+    /// The addresses of the application's view.
+    pub(super) fn range(&self) -> Range<usize> {
+        self.reserved.start()..self.reserved.start() + self.reserved.len
     }
 
     /// Where the application sees what is at this offset.
@@ -211,7 +216,7 @@ impl Views {
 
     /// Opens a range of whole pages in the application's view: from now on its accesses fault.
     pub(super) fn open(&self, offset: usize, len: usize) -> io::Result<()> {
-        last_words::prepare(self.reserved.start()..self.reserved.start() + self.reserved.len);
+        last_words::prepare(self.range());
         let (start, rights) = (self.reserved.at(offset, len), ProtFlags::READ | ProtFlags::WRITE);
         let flags = MapFlags::SHARED | MapFlags::NORESERVE | MapFlags::FIXED;
         // SAFETY: replaces a part of our own reservation, in which nobody has anything.

@@ -146,11 +146,15 @@ impl Processes {
         Self::start_as(config, faulty, Scheduling::Fair)
     }
 
-    /// One whose nodes map memory, each at addresses of its own.
-    pub(crate) fn start_mapped(faulty: bool, config: Config) -> Self {
+    /// One whose nodes map memory, each at addresses of its own; whoever has a fault resolves it, or a thread of the node does.
+    pub(crate) fn start_mapped(faulty: bool, config: Config, in_place: bool) -> Self {
         let mapping = MAPPING.lock().unwrap_or_else(PoisonError::into_inner);
-        let process =
-            ProcessConfig { timing: Timing::new(TIMEOUT), map_base: MAP_BASE, ..ProcessConfig::default() };
+        let process = ProcessConfig {
+            timing: Timing::new(TIMEOUT),
+            map_base: MAP_BASE,
+            faults_in_place: in_place,
+            ..ProcessConfig::default()
+        };
         let mut rack = Self::start_process(config, faulty, process);
         rack.mapping = Some(mapping);
         rack

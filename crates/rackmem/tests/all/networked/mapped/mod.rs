@@ -19,12 +19,22 @@ fn can_map() -> bool {
     rackmem::can_map().inspect_err(|why| println!("SKIPPED: {why}")).is_ok()
 }
 
-fn rack_with(nodes: usize, faulty: bool, cache: u64) -> Processes {
-    Processes::start_mapped(faulty, Config { nodes, memory: 8 << 20, cache, ..Config::default() })
+/// Whether faults are resolved in place: no, and yes; neither where nothing can be mapped.
+fn ways() -> impl Iterator<Item = bool> {
+    let both: &[bool] = if can_map() { &[false, true] } else { &[] };
+    both.iter().copied()
+}
+
+fn rack_with(nodes: usize, faulty: bool, cache: u64, in_place: bool) -> Processes {
+    Processes::start_mapped(faulty, Config { nodes, memory: 8 << 20, cache, ..Config::default() }, in_place)
+}
+
+fn rack_so(nodes: usize, faulty: bool, in_place: bool) -> Processes {
+    rack_with(nodes, faulty, 1 << 20, in_place)
 }
 
 fn rack(nodes: usize, faulty: bool) -> Processes {
-    rack_with(nodes, faulty, 1 << 20)
+    rack_so(nodes, faulty, false)
 }
 
 fn alloc(rack: &Processes, home: u16, len: usize) -> GlobalAddr {
@@ -37,119 +47,115 @@ fn map_everywhere(rack: &Processes, addr: GlobalAddr, len: usize) -> Vec<Mapping
 
 #[test]
 fn what_one_node_stores_through_a_pointer_another_one_loads() {
-    if !can_map() {
-        return;
+    for in_place in ways() {
+        let rack = rack_so(2, false, in_place);
+        let addr = alloc(&rack, 1, 16 * PAGE);
+        let maps = map_everywhere(&rack, addr, 16 * PAGE);
+        for (index, word) in maps[0].words().iter().enumerate() {
+            assert_eq!(word.load(Relaxed), 0);
+            word.store(index as u64, Relaxed);
+        }
+        for (index, word) in maps[1].words().iter().enumerate() {
+            assert_eq!(word.swap(7, Relaxed), index as u64);
+        }
+        assert!(maps[0].words().iter().all(|word| word.load(Relaxed) == 7));
+        let mut bytes = [0; 20];
+        maps[1].write(PAGE - 10, &[9; 20]);
+        maps[0].read(PAGE - 10, &mut bytes);
+        assert_eq!(bytes, [9; 20]);
     }
-    let rack = rack(2, false);
-    let addr = alloc(&rack, 1, 16 * PAGE);
-    let maps = map_everywhere(&rack, addr, 16 * PAGE);
-    for (index, word) in maps[0].words().iter().enumerate() {
-        assert_eq!(word.load(Relaxed), 0);
-        word.store(index as u64, Relaxed);
-    }
-    for (index, word) in maps[1].words().iter().enumerate() {
-        assert_eq!(word.swap(7, Relaxed), index as u64);
-    }
-    assert!(maps[0].words().iter().all(|word| word.load(Relaxed) == 7));
-    let mut bytes = [0; 20];
-    maps[1].write(PAGE - 10, &[9; 20]);
-    maps[0].read(PAGE - 10, &mut bytes);
-    assert_eq!(bytes, [9; 20]);
 }
 
 #[test]
 fn atomics_of_the_language_count_across_nodes() {
-    if !can_map() {
-        return;
-    }
-    const EACH: u64 = 20_000;
-    for faulty in [false, true] {
-        let rack = rack(3, faulty);
-        let addr = alloc(&rack, 1, PAGE);
-        let maps = map_everywhere(&rack, addr, PAGE);
-        std::thread::scope(|scope| {
-            for map in &maps {
-                scope.spawn(|| {
-                    for _ in 0..EACH {
-                        map.words()[9].fetch_add(1, SeqCst);
-                    }
-                });
-            }
-        });
-        assert_eq!(maps[2].words()[9].load(SeqCst), 3 * EACH);
+    for in_place in ways() {
+        const EACH: u64 = 20_000;
+        for faulty in [false, true] {
+            let rack = rack_so(3, faulty, in_place);
+            let addr = alloc(&rack, 1, PAGE);
+            let maps = map_everywhere(&rack, addr, PAGE);
+            std::thread::scope(|scope| {
+                for map in &maps {
+                    scope.spawn(|| {
+                        for _ in 0..EACH {
+                            map.words()[9].fetch_add(1, SeqCst);
+                        }
+                    });
+                }
+            });
+            assert_eq!(maps[2].words()[9].load(SeqCst), 3 * EACH);
+        }
     }
 }
 
 #[test]
 fn who_copies_a_page_by_a_call_sees_one_moment_of_a_writer_that_knows_nothing_of_it() {
-    if !can_map() {
-        return;
-    }
-    // The writer's words never differ by more than one, and fall along the page.
-    const WORDS: usize = PAGE / 8;
-    let rack = rack(3, true);
-    let addr = alloc(&rack, 1, PAGE);
-    let map = rack.nodes[0].map(addr, PAGE).unwrap();
-    let (stop, seen) = (AtomicBool::new(false), AtomicU64::new(0));
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            for round in 1.. {
-                for word in map.words() {
-                    assert_eq!(word.swap(round, Relaxed), round - 1, "a store was lost");
+    for in_place in ways() {
+        // The writer's words never differ by more than one, and fall along the page.
+        const WORDS: usize = PAGE / 8;
+        let rack = rack_so(3, true, in_place);
+        let addr = alloc(&rack, 1, PAGE);
+        let map = rack.nodes[0].map(addr, PAGE).unwrap();
+        let (stop, seen) = (AtomicBool::new(false), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 1.. {
+                    for word in map.words() {
+                        assert_eq!(word.swap(round, Relaxed), round - 1, "a store was lost");
+                    }
+                    if stop.load(Relaxed) {
+                        return;
+                    }
                 }
-                if stop.load(Relaxed) {
-                    return;
-                }
+            });
+            // On the writer's node, and on others.
+            for node in &rack.nodes {
+                let (stop, seen) = (&stop, &seen);
+                scope.spawn(move || {
+                    let mut here = node.here();
+                    let began = Instant::now();
+                    // On a full machine the writer gets on slowly.
+                    while began.elapsed() < Duration::from_millis(400)
+                        || seen.load(Relaxed) < 10 && began.elapsed() < Duration::from_secs(20)
+                    {
+                        let words: [u64; WORDS] = here.read_value(addr).unwrap();
+                        assert!(words.is_sorted_by(|one, next| one >= next), "{words:?}");
+                        assert!(words[0] - words[WORDS - 1] <= 1, "{words:?}");
+                        seen.fetch_max(words[0], Relaxed);
+                    }
+                    stop.store(true, Relaxed);
+                });
             }
         });
-        // On the writer's node, and on others.
-        for node in &rack.nodes {
-            let (stop, seen) = (&stop, &seen);
-            scope.spawn(move || {
-                let mut here = node.here();
-                let began = Instant::now();
-                // On a full machine the writer gets on slowly.
-                while began.elapsed() < Duration::from_millis(400)
-                    || seen.load(Relaxed) < 10 && began.elapsed() < Duration::from_secs(20)
-                {
-                    let words: [u64; WORDS] = here.read_value(addr).unwrap();
-                    assert!(words.is_sorted_by(|one, next| one >= next), "{words:?}");
-                    assert!(words[0] - words[WORDS - 1] <= 1, "{words:?}");
-                    seen.fetch_max(words[0], Relaxed);
-                }
-                stop.store(true, Relaxed);
-            });
-        }
-    });
-    assert!(seen.load(Relaxed) >= 10, "{seen:?} rounds");
+        assert!(seen.load(Relaxed) >= 10, "{seen:?} rounds");
+    }
 }
 
 #[test]
 fn calls_that_change_a_block_and_atomics_through_pointers_lose_nothing_of_each_other() {
-    if !can_map() {
-        return;
+    for in_place in ways() {
+        const EACH: u64 = 2_000;
+        let rack = rack_so(2, true, in_place);
+        let addr = alloc(&rack, 0, PAGE);
+        let maps = map_everywhere(&rack, addr, PAGE);
+        std::thread::scope(|scope| {
+            for (node, map) in rack.nodes.iter().zip(&maps) {
+                scope.spawn(|| {
+                    for _ in 0..EACH {
+                        map.words()[3].fetch_add(1, SeqCst);
+                    }
+                });
+                scope.spawn(|| {
+                    let mut here = node.here();
+                    for _ in 0..EACH {
+                        here.update(addr + 24, 8, |word| word.set_word(0, word.word(0) + 1)).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(maps[0].words()[3].load(SeqCst), 4 * EACH);
+        assert_eq!(rack.nodes[1].here().read_word(addr + 24).unwrap(), 4 * EACH);
     }
-    const EACH: u64 = 2_000;
-    let rack = rack(2, true);
-    let addr = alloc(&rack, 0, PAGE);
-    let maps = map_everywhere(&rack, addr, PAGE);
-    std::thread::scope(|scope| {
-        for (node, map) in rack.nodes.iter().zip(&maps) {
-            scope.spawn(|| {
-                for _ in 0..EACH {
-                    map.words()[3].fetch_add(1, SeqCst);
-                }
-            });
-            scope.spawn(|| {
-                let mut here = node.here();
-                for _ in 0..EACH {
-                    here.update(addr + 24, 8, |word| word.set_word(0, word.word(0) + 1)).unwrap();
-                }
-            });
-        }
-    });
-    assert_eq!(maps[0].words()[3].load(SeqCst), 4 * EACH);
-    assert_eq!(rack.nodes[1].here().read_word(addr + 24).unwrap(), 4 * EACH);
 }
 
 #[test]
@@ -158,7 +164,7 @@ fn small_reads_where_the_block_is_see_what_pointers_have_stored() {
         return;
     }
     let config = Config { nodes: 2, memory: 8 << 20, cache: 1 << 20, peek: true, ..Config::default() };
-    let rack = Processes::start_mapped(false, config);
+    let rack = Processes::start_mapped(false, config, false);
     let addr = alloc(&rack, 0, PAGE);
     let map = rack.nodes[0].map(addr, PAGE).unwrap();
     let mut there = rack.nodes[1].here();
@@ -175,85 +181,85 @@ fn small_reads_where_the_block_is_see_what_pointers_have_stored() {
 
 #[test]
 fn more_is_mapped_than_is_cached_and_comes_and_goes() {
-    if !can_map() {
-        return;
-    }
-    const PAGES: usize = 200;
-    let rack = rack_with(2, true, 32 * PAGE as u64);
-    let addr = alloc(&rack, 1, PAGES * PAGE);
-    let maps = map_everywhere(&rack, addr, PAGES * PAGE);
-    for (round, map) in (1..).zip([&maps[0], &maps[1], &maps[0]]) {
-        // Some in a row, some not.
-        for index in (0..PAGES).chain((0..PAGES).map(|index| index * 77 % PAGES)) {
-            map.words()[index * PAGE / 8 + index % 512].fetch_add(round, Relaxed);
+    for in_place in ways() {
+        const PAGES: usize = 200;
+        let rack = rack_with(2, true, 32 * PAGE as u64, in_place);
+        let addr = alloc(&rack, 1, PAGES * PAGE);
+        let maps = map_everywhere(&rack, addr, PAGES * PAGE);
+        for (round, map) in (1..).zip([&maps[0], &maps[1], &maps[0]]) {
+            // Some in a row, some not.
+            for index in (0..PAGES).chain((0..PAGES).map(|index| index * 77 % PAGES)) {
+                map.words()[index * PAGE / 8 + index % 512].fetch_add(round, Relaxed);
+            }
         }
+        for index in 0..PAGES {
+            assert_eq!(maps[1].words()[index * PAGE / 8 + index % 512].load(Relaxed), 2 * (1 + 2 + 3));
+        }
+        let evicted: u64 = rack.nodes.iter().map(|node| node.counters().protocol().granted_accesses()).sum();
+        assert!(evicted > PAGES as u64 * 4, "{evicted} misses");
     }
-    for index in 0..PAGES {
-        assert_eq!(maps[1].words()[index * PAGE / 8 + index % 512].load(Relaxed), 2 * (1 + 2 + 3));
-    }
-    let evicted: u64 = rack.nodes.iter().map(|node| node.counters().protocol().granted_accesses()).sum();
-    assert!(evicted > PAGES as u64 * 4, "{evicted} misses");
 }
 
 #[test]
 fn nodes_that_fight_for_a_page_all_get_on() {
-    if !can_map() {
-        return;
+    for in_place in ways() {
+        let rack = rack_so(3, false, in_place);
+        let addr = alloc(&rack, 1, PAGE);
+        let maps = map_everywhere(&rack, addr, PAGE);
+        let (stop, counts) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; 3]);
+        std::thread::scope(|scope| {
+            for (map, count) in maps.iter().zip(&counts) {
+                let stop = &stop;
+                scope.spawn(move || {
+                    while !stop.load(Relaxed) {
+                        map.words()[0].fetch_add(1, SeqCst);
+                        count.fetch_add(1, Relaxed);
+                    }
+                });
+            }
+            until(|| counts.iter().all(|count| count.load(Relaxed) > 100).then_some(()));
+            stop.store(true, Relaxed);
+        });
+        assert_eq!(
+            maps[0].words()[0].load(SeqCst),
+            counts.iter().map(|count| count.load(Relaxed)).sum::<u64>()
+        );
     }
-    let rack = rack(3, false);
-    let addr = alloc(&rack, 1, PAGE);
-    let maps = map_everywhere(&rack, addr, PAGE);
-    let (stop, counts) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; 3]);
-    std::thread::scope(|scope| {
-        for (map, count) in maps.iter().zip(&counts) {
-            let stop = &stop;
-            scope.spawn(move || {
-                while !stop.load(Relaxed) {
-                    map.words()[0].fetch_add(1, SeqCst);
-                    count.fetch_add(1, Relaxed);
-                }
-            });
-        }
-        until(|| counts.iter().all(|count| count.load(Relaxed) > 100).then_some(()));
-        stop.store(true, Relaxed);
-    });
-    assert_eq!(maps[0].words()[0].load(SeqCst), counts.iter().map(|count| count.load(Relaxed)).sum::<u64>());
 }
 
 #[test]
 fn words_go_on_while_the_switch_is_killed_and_restarted() {
-    if !can_map() {
-        return;
-    }
-    let mut rack = rack(2, true);
-    let addr = alloc(&rack, 1, 4 * PAGE);
-    let maps = map_everywhere(&rack, addr, 4 * PAGE);
-    let stop = AtomicBool::new(false);
-    let counts = std::thread::scope(|scope| {
-        let threads: Vec<_> = maps
-            .iter()
-            .map(|map| {
-                let stop = &stop;
-                scope.spawn(move || {
-                    let mut count = 0;
-                    while !stop.load(Relaxed) {
-                        map.words()[count % 4 * PAGE / 8].fetch_add(1, SeqCst);
-                        count += 1;
-                    }
-                    count as u64
+    for in_place in ways() {
+        let mut rack = rack_so(2, true, in_place);
+        let addr = alloc(&rack, 1, 4 * PAGE);
+        let maps = map_everywhere(&rack, addr, 4 * PAGE);
+        let stop = AtomicBool::new(false);
+        let counts = std::thread::scope(|scope| {
+            let threads: Vec<_> = maps
+                .iter()
+                .map(|map| {
+                    let stop = &stop;
+                    scope.spawn(move || {
+                        let mut count = 0;
+                        while !stop.load(Relaxed) {
+                            map.words()[count % 4 * PAGE / 8].fetch_add(1, SeqCst);
+                            count += 1;
+                        }
+                        count as u64
+                    })
                 })
-            })
-            .collect();
-        for _ in 0..2 {
+                .collect();
+            for _ in 0..2 {
+                std::thread::sleep(Duration::from_millis(300));
+                rack.restart_switch();
+            }
             std::thread::sleep(Duration::from_millis(300));
-            rack.restart_switch();
-        }
-        std::thread::sleep(Duration::from_millis(300));
-        stop.store(true, Relaxed);
-        threads.into_iter().map(|thread| thread.join().unwrap()).sum::<u64>()
-    });
-    let sum: u64 = (0..4).map(|page| maps[0].words()[page * PAGE / 8].load(SeqCst)).sum();
-    assert_eq!(sum, counts);
+            stop.store(true, Relaxed);
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum::<u64>()
+        });
+        let sum: u64 = (0..4).map(|page| maps[0].words()[page * PAGE / 8].load(SeqCst)).sum();
+        assert_eq!(sum, counts);
+    }
 }
 
 #[test]
@@ -371,13 +377,13 @@ fn blocks_smaller_than_a_page_cannot_be_mapped_and_larger_ones_can() {
     }
     let shape =
         |block_size| Config { nodes: 2, memory: 8 << 20, cache: 4 << 20, block_size, ..Config::default() };
-    let small = Processes::start_mapped(false, shape(rackmem::BlockSize::new(1024).unwrap()));
+    let small = Processes::start_mapped(false, shape(rackmem::BlockSize::new(1024).unwrap()), false);
     let addr = alloc(&small, 1, 1024);
     let refused = small.nodes[0].map(addr, 1024).unwrap_err().to_string();
     assert!(refused.contains("smaller than a page"), "{refused}");
     drop(small);
     for bytes in [64 << 10, 256 << 10] {
-        let rack = Processes::start_mapped(false, shape(rackmem::BlockSize::new(bytes).unwrap()));
+        let rack = Processes::start_mapped(false, shape(rackmem::BlockSize::new(bytes).unwrap()), false);
         let len = 2 * bytes as usize;
         let addr = alloc(&rack, 1, len);
         let maps = map_everywhere(&rack, addr, len);
@@ -446,43 +452,43 @@ fn what_is_pinned_stays_and_is_lent_as_plain_bytes() {
 
 #[test]
 fn random_atomics_beside_calls_lose_no_count() {
-    if !can_map() {
-        return;
-    }
-    // Every node adds to words by pointers and by calls; what each added is known.
-    let rack = rack(3, true);
-    let addr = alloc(&rack, 2, 8 * PAGE);
-    let maps = map_everywhere(&rack, addr, 8 * PAGE);
-    let totals = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..6_u64)
-            .map(|thread| {
-                let (node, map) = (&rack.nodes[thread as usize % 3], &maps[thread as usize % 3]);
-                scope.spawn(move || {
-                    let (mut dice, mut here) = (random::Random::new(thread), node.here());
-                    let mut added = BTreeMap::new();
-                    for _ in 0..800 {
-                        let (word, by) = (dice.below(8) * 512 + dice.below(3), 1 + dice.below(9));
-                        if dice.below(3) == 0 {
-                            let add = |window: &rackmem::Window<'_>| window.set_word(0, window.word(0) + by);
-                            here.update(addr + word * 8, 8, add).unwrap();
-                        } else {
-                            map.words()[word as usize].fetch_add(by, SeqCst);
+    for in_place in ways() {
+        // Every node adds to words by pointers and by calls; what each added is known.
+        let rack = rack_so(3, true, in_place);
+        let addr = alloc(&rack, 2, 8 * PAGE);
+        let maps = map_everywhere(&rack, addr, 8 * PAGE);
+        let totals = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..6_u64)
+                .map(|thread| {
+                    let (node, map) = (&rack.nodes[thread as usize % 3], &maps[thread as usize % 3]);
+                    scope.spawn(move || {
+                        let (mut dice, mut here) = (random::Random::new(thread), node.here());
+                        let mut added = BTreeMap::new();
+                        for _ in 0..800 {
+                            let (word, by) = (dice.below(8) * 512 + dice.below(3), 1 + dice.below(9));
+                            if dice.below(3) == 0 {
+                                let add =
+                                    |window: &rackmem::Window<'_>| window.set_word(0, window.word(0) + by);
+                                here.update(addr + word * 8, 8, add).unwrap();
+                            } else {
+                                map.words()[word as usize].fetch_add(by, SeqCst);
+                            }
+                            *added.entry(word).or_insert(0) += by;
                         }
-                        *added.entry(word).or_insert(0) += by;
-                    }
-                    added
+                        added
+                    })
                 })
-            })
-            .collect();
-        let mut totals = BTreeMap::new();
-        for (word, by) in threads.into_iter().flat_map(|thread| thread.join().unwrap()) {
-            *totals.entry(word).or_insert(0) += by;
-        }
-        totals
-    });
-    let found: BTreeMap<u64, u64> =
-        totals.keys().map(|word| (*word, maps[1].words()[*word as usize].load(SeqCst))).collect();
-    assert_eq!(found, totals);
+                .collect();
+            let mut totals = BTreeMap::new();
+            for (word, by) in threads.into_iter().flat_map(|thread| thread.join().unwrap()) {
+                *totals.entry(word).or_insert(0) += by;
+            }
+            totals
+        });
+        let found: BTreeMap<u64, u64> =
+            totals.keys().map(|word| (*word, maps[1].words()[*word as usize].load(SeqCst))).collect();
+        assert_eq!(found, totals);
+    }
 }
 
 #[test]
