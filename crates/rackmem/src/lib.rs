@@ -45,6 +45,7 @@ pub use memory::{LockMemory, Memory, block_on};
 pub const METADATA_BYTES_PER_FRAME: usize = live::memory::Cache::METADATA_BYTES_PER_FRAME;
 pub use live::chains::{ServerCounts as ChainCounts, SteeringCounts};
 pub use live::memory::locks::{MOST_WATCHED as MOST_WATCHED_LOCKS, Times as LockTimes, WatchedLock};
+pub use live::memory::pages::MappedCounts;
 pub use live::networked::verbs::NicCounts;
 pub use live::networked::{NodeReport, NodeStatus, SwitchReport, Watch};
 #[cfg(target_os = "linux")]

@@ -8,6 +8,7 @@ use live::actor::{AtNode, ThreadContext};
 use live::chains::{ServerCounts, SteeringCounts};
 use live::inline::InlineRack;
 use live::memory::NodeMemory;
+use live::memory::pages::MappedCounts;
 use live::networked::{NetworkedNode, NodeSetup};
 use membership::Session;
 use transport::{PeerId, Transport};
@@ -451,9 +452,10 @@ impl Rack {
     /// What has happened so far at the places in this process. Handles report their hits when they miss and when
     /// they are dropped.
     pub fn counters(&self) -> Counters {
-        let of = |node: NodeId, machine: &node::Node| NodeCounters {
+        let of = |node: NodeId, machine: &node::Node, mapped: MappedCounts| NodeCounters {
             hits: self.inner.hits(node, 0),
             protocol: machine.counters().clone(),
+            mapped,
             memory_live: machine.memory_in_use().0,
             memory_granted: machine.memory_in_use().1,
             allocations: machine.live_allocations(),
@@ -462,7 +464,9 @@ impl Rack {
         let here = self.inner.here();
         match &self.inner.places {
             Places::Embedded(rack) => Counters {
-                nodes: here.map(|id| rack.with_node(id, |machine| of(id, machine))).collect(),
+                nodes: here
+                    .map(|id| rack.with_node(id, |machine| of(id, machine, MappedCounts::default())))
+                    .collect(),
                 switch: Some(rack.with_switch(|switch, received, sent| SwitchCounters {
                     packets_received: received,
                     packets_sent: sent,
@@ -471,7 +475,9 @@ impl Rack {
                 })),
             },
             Places::Joined { node, .. } => Counters {
-                nodes: here.map(|id| node.with_node(|machine| of(id, machine))).collect(),
+                nodes: here
+                    .map(|id| node.with_node(|machine| of(id, machine, node.mapped_counts())))
+                    .collect(),
                 switch: None,
             },
             Places::Attached(_) => Counters { nodes: Vec::new(), switch: None },
@@ -517,6 +523,8 @@ pub struct NodeCounters {
     pub hits: u64,
     /// What its protocol machines have counted.
     pub protocol: node::Counters,
+    /// What it has mapped, and what was done for those who access it.
+    pub mapped: MappedCounts,
     /// Bytes of its memory in blocks that hold allocations.
     pub memory_live: u64,
     /// Bytes of its memory that allocators have in chunks.

@@ -123,6 +123,15 @@ pub struct NodeCounts {
     pub memory_live_bytes: u64,
     /// It rebuilds its directory after somebody died.
     pub recovering: bool,
+    /// Bytes that it has mapped now; accesses through pointers that waited; those resolved in place; blocks that came along.
+    #[serde(default)]
+    pub mapped_bytes: u64,
+    #[serde(default)]
+    pub faults: u64,
+    #[serde(default)]
+    pub faults_in_place: u64,
+    #[serde(default)]
+    pub blocks_ahead: u64,
     /// Packets that its machines dropped, by cause.
     pub dropped: BTreeMap<String, u64>,
     /// What it did one-sided, or had done to its memory.
@@ -244,6 +253,10 @@ impl From<&NodeReport> for NodeCounts {
             lost_blocks: report.lost,
             memory_live_bytes: report.memory_live,
             recovering: report.recovering != 0,
+            mapped_bytes: report.mapped.bytes,
+            faults: report.mapped.faults,
+            faults_in_place: report.mapped.in_place,
+            blocks_ahead: report.mapped.ahead,
             dropped: machine_drops(&report.dropped),
             nic: Nic::from(&report.nic),
             chains: Chains::from(&report.chains),

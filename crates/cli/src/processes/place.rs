@@ -148,12 +148,13 @@ impl Assignment {
 
     /// Becomes the place: a node returns when the rack has begun with it.
     pub fn take(&self) -> Result<Joined, Reason> {
-        self.take_scheduled(Scheduling::Fair)
+        self.take_as(Scheduling::Fair, false)
     }
 
-    /// The same, with those who answer scheduled so.
-    pub fn take_scheduled(&self, scheduling: Scheduling) -> Result<Joined, Reason> {
-        let process = ProcessConfig { timing: Timing::new(TIMEOUT), scheduling, ..ProcessConfig::default() };
+    /// The same, with those who answer scheduled so, and faults of mapped memory resolved in place or not.
+    pub fn take_as(&self, scheduling: Scheduling, faults_in_place: bool) -> Result<Joined, Reason> {
+        let timing = Timing::new(TIMEOUT);
+        let process = ProcessConfig { timing, scheduling, faults_in_place, ..ProcessConfig::default() };
         self.take_with(&process, |transport| transport)
     }
 

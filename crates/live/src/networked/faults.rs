@@ -76,6 +76,7 @@ impl NetworkedNode {
             }
         }
         let ahead = run.ahead(self.memory.cache.block_size(), faulted.addr);
+        pages.count_fault(ahead);
         if ahead > 0 {
             let tags = pages.from(tag, 1 + ahead);
             // Whatever came of it: it is only tried.

@@ -17,7 +17,7 @@ use wire::{BlockTag, GlobalAddr, Nanos};
 
 use super::node::{NetworkedNode, NodeSetup};
 use crate::actor::{Driver, Failure, Fetched, Input, ThreadContext};
-use crate::memory::pages::{Addresses, BadRange, Faulted, MappedRange, Pages, Refused};
+use crate::memory::pages::{Addresses, BadRange, Faulted, MappedCounts, MappedRange, Pages, Refused};
 use crate::memory::{PinnedFrame, Unpinned};
 
 /// Between two looks at a lease that has run out.
@@ -218,6 +218,11 @@ impl NetworkedNode {
             }
             self.let_go(context, pinned, false);
         })
+    }
+
+    /// What it has mapped, and what was done for those who access it.
+    pub fn mapped_counts(&self) -> MappedCounts {
+        self.memory.pages().map(|pages| pages.counts()).unwrap_or_default()
     }
 
     pub(super) fn pages(&self) -> &Pages {

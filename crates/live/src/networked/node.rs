@@ -310,6 +310,7 @@ impl NetworkedNode {
     pub fn report(&self) -> NodeReport {
         NodeReport {
             hits: self.hits.load(Ordering::Relaxed),
+            mapped: self.mapped_counts(),
             nic: self.nic_counts(),
             chains: self.chain_counts(),
             transport: self.transport.counters().counts(),

@@ -10,6 +10,7 @@ use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::verbs::NicCounts;
 use crate::chains::{ServerCounts, SteeringCounts};
+use crate::memory::pages::MappedCounts;
 
 /// What a node counts, as of its last beat or now.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -38,6 +39,8 @@ pub struct NodeReport {
     pub recovering: u64,
     /// Packets that its machines dropped, in the order of [`node::Drop::ALL`].
     pub dropped: [u64; node::Drop::ALL.len()],
+    /// What it has mapped.
+    pub mapped: MappedCounts,
     /// What its NIC did.
     pub nic: NicCounts,
     /// What its metadata servers of chains did.
@@ -46,8 +49,13 @@ pub struct NodeReport {
     pub transport: Counts,
 }
 
-const WORDS: usize =
-    11 + node::Drop::ALL.len() + NicCounts::WORDS + ServerCounts::WORDS + 5 + Cause::ALL.len();
+const WORDS: usize = 11
+    + node::Drop::ALL.len()
+    + MappedCounts::WORDS
+    + NicCounts::WORDS
+    + ServerCounts::WORDS
+    + 5
+    + Cause::ALL.len();
 
 impl NodeReport {
     /// What a node's machine of coherence counts; nothing of what is counted beside it.
@@ -86,7 +94,7 @@ impl NodeReport {
         ];
         let Counts { sent, sent_bytes, received, received_bytes, wake_ups, dropped } = &self.transport;
         let transport = [*sent, *sent_bytes, *received, *received_bytes, *wake_ups];
-        let own = own.into_iter().chain(self.dropped).chain(self.nic.words());
+        let own = own.into_iter().chain(self.dropped).chain(self.mapped.words()).chain(self.nic.words());
         let own = own.chain(self.chains.words());
         own.chain(transport).chain(*dropped).flat_map(u64::to_le_bytes).collect()
     }
@@ -112,6 +120,7 @@ impl NodeReport {
             memory_live: next(),
             recovering: next(),
             dropped: std::array::from_fn(|_| next()),
+            mapped: MappedCounts::of_words(&mut next),
             nic: NicCounts::of_words(&mut next),
             chains: ServerCounts::of_words(&mut next),
             transport: Counts {
@@ -204,6 +213,7 @@ mod tests {
         report.dropped[5] = 4;
         report.transport.dropped[7] = 5;
         report.nic.dropped[3] = 8;
+        report.mapped.ahead = 7;
         report.nic.malformed = 9;
         report.chains.swept = 10;
         report.transport.wake_ups = 6;

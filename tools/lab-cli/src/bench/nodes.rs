@@ -75,13 +75,15 @@ pub(crate) struct How<'a> {
     pub(crate) coalescing: bool,
     /// Those who answer are real-time threads, and who asks, too.
     pub(crate) realtime: bool,
+    /// Who has a fault of mapped memory resolves it.
+    pub(crate) faults_in_place: bool,
     /// The process of node 1 runs under this program.
     pub(crate) under: &'a [OsString],
 }
 
 impl Default for How<'_> {
     fn default() -> Self {
-        Self { coalescing: true, realtime: false, under: &[] }
+        Self { coalescing: true, realtime: false, faults_in_place: false, under: &[] }
     }
 }
 
@@ -120,7 +122,12 @@ impl<W: Work> Nodes<W> {
             let node = |id| W::new(Node { rack: rack.clone(), id: NodeId(id) }, setup.clone());
             return Ok(Self::Here((0..nodes).map(node).collect()));
         }
-        let task = |assignment| Task::<W> { assignment, realtime: how.realtime, setup: setup.clone() };
+        let task = |assignment| Task::<W> {
+            assignment,
+            realtime: how.realtime,
+            faults_in_place: how.faults_in_place,
+            setup: setup.clone(),
+        };
         Ok(Self::Processes { workers: assignment_all(how, transport, spec, task, "", interrupt)?, nodes })
     }
 
@@ -251,6 +258,7 @@ pub(super) fn assignment_all<T: cli::processes::Task, O: Serialize>(
 pub(crate) struct Task<W: Work> {
     assignment: Assignment,
     realtime: bool,
+    faults_in_place: bool,
     setup: W::Setup,
 }
 
@@ -274,7 +282,7 @@ pub(crate) fn place<W: Work>(
     teller: &Teller<Event>,
 ) -> Result<Never, Reason> {
     let scheduling = if task.realtime { Scheduling::Realtime } else { Scheduling::Fair };
-    let joined = task.assignment.take_scheduled(scheduling)?;
+    let joined = task.assignment.take_as(scheduling, task.faults_in_place)?;
     teller.tell(Event::Joined);
     let Joined::Node(id, rack) = joined else {
         // The switch is at work in a thread of its own.

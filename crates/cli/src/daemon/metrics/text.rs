@@ -146,6 +146,8 @@ fn add_node(page: &mut Page, node: &Node) {
     page.add(MetricKind::Gauge, "rackmem_node_recovering", help, &labels, u64::from(counts.recovering));
     let help = "Bytes of the node's memory in allocations.";
     page.add(MetricKind::Gauge, "rackmem_node_memory_used_bytes", help, &labels, counts.memory_live_bytes);
+    let help = "Bytes that the node's process has mapped.";
+    page.add(MetricKind::Gauge, "rackmem_node_mapped_bytes", help, &labels, counts.mapped_bytes);
     for (name, help, count) in node_counters(counts) {
         page.add(MetricKind::Counter, name, help, &labels, count);
     }
@@ -224,7 +226,7 @@ fn add_applications(page: &mut Page, node: u16, counts: &AttachCounts) {
     }
 }
 
-fn node_counters(counts: &NodeCounts) -> [(&'static str, &'static str, u64); 9] {
+fn node_counters(counts: &NodeCounts) -> [(&'static str, &'static str, u64); 12] {
     [
         ("rackmem_node_hits", "Accesses that found their block in the cache.", counts.hits),
         ("rackmem_node_misses", "Accesses that needed a coherence event.", counts.misses),
@@ -234,6 +236,9 @@ fn node_counters(counts: &NodeCounts) -> [(&'static str, &'static str, u64); 9] 
         ("rackmem_node_provided", "Blocks given to other nodes.", counts.provided),
         ("rackmem_node_peeked", "Reads of other nodes answered where the block is.", counts.peeked),
         ("rackmem_node_home_packets", "Packets that the home agent received and sent.", counts.home_packets),
+        ("rackmem_node_faults", "Accesses to mapped memory that waited.", counts.faults),
+        ("rackmem_node_faults_in_place", "Those that their threads resolved.", counts.faults_in_place),
+        ("rackmem_node_blocks_ahead", "Blocks that came along with faults.", counts.blocks_ahead),
         ("rackmem_node_lost_blocks", "Blocks of this home whose only current copy died.", counts.lost_blocks),
     ]
 }

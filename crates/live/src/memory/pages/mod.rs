@@ -14,6 +14,7 @@
 //! | `hold` | how long a granted page stays |
 //! | `in_place` | faults that the thread resolves which has them |
 //! | `range` | the ranges that are mapped |
+//! | `counts` | what is counted |
 //! | `refused` | why there is no mapped memory |
 //! | `last_words` | what a process says that ends because of an access |
 //! | `signals` | handlers for some addresses alone |
@@ -37,6 +38,7 @@
 //! the memory model of its language, atomics included, across any pages.
 
 mod agent;
+mod counts;
 mod grant;
 mod hold;
 mod in_place;
@@ -62,6 +64,7 @@ use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use wire::addr::OFFSET_BITS;
 use wire::{BlockSize, BlockTag, GlobalAddr, Nanos, NodeId};
 
+pub use self::counts::MappedCounts;
 pub use self::grant::Faulted;
 use self::hold::Hold;
 pub use self::range::{BadRange, MappedRange};
@@ -140,6 +143,7 @@ pub struct Pages {
     /// The node's clock began then.
     started: Instant,
     in_place: bool,
+    counters: counts::Counters,
 }
 
 /// A page, or space for one.
@@ -223,6 +227,7 @@ impl Pages {
             pinned: AtomicUsize::new(0),
             started,
             in_place,
+            counters: counts::Counters::default(),
         })
     }
 

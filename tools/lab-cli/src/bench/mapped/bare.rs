@@ -1,15 +1,15 @@
-//! Faults and revocations of pages without a rack: the kernel's part, the thread that resolves faults, and nothing else.
+//! Faults and revocations of pages without a rack: the kernel's part, whoever resolves the fault, and nothing else.
 //!
 //! The pages are those that racks have ([`live::memory::pages`]); every block is there, and only the application's right is taken
 //! away and given back.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use live::memory::pages::{Addresses, MappedRange, Pages};
+use live::memory::pages::{Addresses, Faulted, MappedRange, Pages};
 use live::memory::{NodeMemory, StoreOf, Unpinned};
 use node::{Access, Reservation, Store};
 use rackmem::{BlockSize, GlobalAddr, NodeId};
@@ -25,7 +25,7 @@ const ME: NodeId = NodeId(0);
 /// What one round came to.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Samples {
-    /// A load that waits until the other thread has let it.
+    /// A load that waits until it is let.
     pub(super) fault: Times,
     /// Nanoseconds to take a page out of the application's view, and as an agent does it, with all that is kept about it.
     pub(super) kernel_revokes_ns: f64,
@@ -45,10 +45,12 @@ impl Bare {
     pub(super) fn new(
         block: BlockSize,
         blocks: u64,
+        in_place: bool,
     ) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         let bytes = blocks * block.bytes();
         let memory = Arc::new(NodeMemory::new(block, bytes, bytes));
-        memory.map(Addresses::reserve(BASE, 1, ME)?, Instant::now()).map_err(|(why, _)| why)?;
+        let addresses = Addresses::reserve(BASE, 1, ME)?.with_faults_in_place(in_place);
+        memory.map(addresses, Instant::now()).map_err(|(why, _)| why)?;
         let range = MappedRange::open(pages(&memory), GlobalAddr::new(ME, 0), bytes as usize);
         let range = range.map_err(|why| format!("{why:?}"))?;
         let mut store = StoreOf::alone(&memory, ME, transport::Contents::None);
@@ -60,8 +62,15 @@ impl Bare {
             store.publish(frame, tag, Access::Modified, false);
         }
         let stop = Arc::new(AtomicBool::new(false));
-        let (served, stopped) = (Arc::clone(&memory), Arc::clone(&stop));
-        let threads = vec![std::thread::spawn(move || resolve(&served, &stopped))];
+        let (served, stopped) = (Arc::downgrade(&memory), Arc::clone(&stop));
+        let mut threads = Vec::new();
+        if in_place {
+            pages(&memory).resolve_in_place(move |faulted| {
+                served.upgrade().iter().for_each(|memory| resolve(memory, faulted));
+            });
+        } else {
+            threads.push(std::thread::spawn(move || wait_for_faults(&served, &stopped)));
+        }
         Ok(Self { memory, range, block, blocks, stop, threads })
     }
 
@@ -116,18 +125,20 @@ fn pages(memory: &NodeMemory) -> &Arc<Pages> {
 }
 
 /// Lets whoever waits go on.
-fn resolve(memory: &NodeMemory, stop: &AtomicBool) {
+fn resolve(memory: &Arc<NodeMemory>, faulted: &Faulted) {
     let mut store = StoreOf::alone(memory, ME, transport::Contents::None);
-    let block = memory.cache.block_size();
+    let (frame, _) = store.lookup(memory.cache.block_size().tag(faulted.addr)).expect("it is there");
+    if store.pin(frame).is_ok() {
+        let pinned = memory.adopt(frame);
+        pages(memory).grant(&pinned, None);
+        let _: Unpinned = pinned.unpin(false);
+    }
+}
+
+fn wait_for_faults(memory: &Weak<NodeMemory>, stop: &AtomicBool) {
+    let Some(memory) = memory.upgrade() else { return };
     while !stop.load(Relaxed) {
-        for faulted in pages(memory).faulted() {
-            let (frame, _) = store.lookup(block.tag(faulted.addr)).expect("it is there");
-            if store.pin(frame).is_ok() {
-                let pinned = memory.adopt(frame);
-                pages(memory).grant(&pinned, None);
-                let _: Unpinned = pinned.unpin(false);
-            }
-        }
-        pages(memory).wait(Duration::from_millis(100));
+        pages(&memory).faulted().iter().for_each(|faulted| resolve(&memory, faulted));
+        pages(&memory).wait(Duration::from_millis(100));
     }
 }

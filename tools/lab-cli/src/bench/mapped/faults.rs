@@ -26,6 +26,13 @@ const MOST_REVOCATION: f64 = 1.3;
 struct Report {
     block_size: Bytes,
     rounds: u64,
+    ways: Vec<Way>,
+}
+
+/// With faults resolved by a thread of the node, or in place.
+#[derive(Debug, Serialize)]
+struct Way {
+    in_place: bool,
     /// Nanoseconds of a load that a bare fault delays.
     bare_fault_ns: f64,
     /// Of a call that reads what another node has modified.
@@ -42,9 +49,24 @@ struct Report {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
-    let block = block_of(args.block_size, "--block-size")?;
     let interrupt = Interrupt::listen()?;
-    let mut nodes = start(block, 8 * IN_A_ROW * block.bytes(), &interrupt)?;
+    let ways: Result<_, Fault> =
+        [false, true].into_iter().map(|in_place| measure(args, in_place, &interrupt)).collect();
+    let report = Report { block_size: args.block_size, rounds: args.rounds, ways: ways? };
+    output::show(args.json, "bench miss --mapped", &report, || {
+        let rows: Vec<_> = report.ways.iter().flat_map(rows).collect();
+        format!(
+            "Accesses through pointers to {} blocks that are not there, between processes (medians of {} rounds)\n\n{}",
+            args.block_size,
+            args.rounds,
+            table(&["faults resolved", "access", "takes", "against", "ratio", "target at most", ""], &rows)
+        )
+    })
+}
+
+fn measure(args: &Args, in_place: bool, interrupt: &Interrupt) -> Result<Way, Fault> {
+    let block = block_of(args.block_size, "--block-size")?;
+    let mut nodes = start(block, 8 * IN_A_ROW * block.bytes(), in_place, interrupt)?;
     let region: u64 = nodes.ask(0, Order::Allocate(IN_A_ROW))?;
     let called: u64 = nodes.ask(0, Order::Allocate(BLOCKS))?;
     nodes.ask_all::<()>(&Order::Map { addr: region, blocks: IN_A_ROW })?;
@@ -52,7 +74,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let (mut rows, mut revocations) = (vec![], vec![]);
     for round in 0..=args.rounds {
         let value = round + 1;
-        let bare: Bare = nodes.ask(0, Order::Bare(BLOCKS))?;
+        let bare: Bare = nodes.ask(0, Order::Bare { blocks: BLOCKS, in_place })?;
         nodes.ask::<()>(1, Order::Write { addr: called, blocks: BLOCKS, value })?;
         let miss: Samples = nodes.ask(0, Order::Read { addr: called, blocks: BLOCKS, value })?;
         nodes.ask::<()>(1, Order::Store(value))?;
@@ -69,62 +91,38 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         rows.push(Pair(single.mean(), row.mean()));
         revocations.push(Pair(bare.kernel_revokes_ns, bare.agent_revokes_ns));
     }
-    let report = Report {
-        block_size: args.block_size,
-        rounds: args.rounds,
+    Ok(Way {
+        in_place,
         bare_fault_ns: median(bares),
         miss_ns: median(misses),
         fault_ns: median(faults),
         beyond_miss_ratio: median(beyond),
         in_a_row: Figure::of(&rows),
         revocation: Figure::of(&revocations),
-    };
-    output::show(args.json, "bench miss --mapped", &report, || {
-        let verdict = |ratio: f64, most: f64| if ratio <= most { "met" } else { "missed" };
-        let row = |what: &str, took: f64, against: String, ratio: f64, most: f64| {
-            vec![
-                what.to_owned(),
-                micros(took),
-                against,
-                format!("{ratio:.2}x"),
-                format!("{most}x"),
-                verdict(ratio, most).to_owned(),
-            ]
-        };
-        let Report { bare_fault_ns, miss_ns, fault_ns, beyond_miss_ratio, in_a_row, revocation, .. } =
-            &report;
-        let rows = [
-            row(
-                "load of what another process has written",
-                *fault_ns,
-                format!(
-                    "a bare fault ({}), beyond the miss of a call ({})",
-                    micros(*bare_fault_ns),
-                    micros(*miss_ns)
-                ),
-                *beyond_miss_ratio,
-                MOST_OF_BARE,
-            ),
-            row(
-                "one of 64 in a row",
-                in_a_row.mapped_ns,
-                "a single one".into(),
-                in_a_row.ratio,
-                MOST_IN_A_ROW,
-            ),
-            row(
-                "revocation by an agent",
-                revocation.mapped_ns,
-                format!("the kernel's part ({})", micros(revocation.yardstick_ns)),
-                revocation.ratio,
-                MOST_REVOCATION,
-            ),
-        ];
-        format!(
-            "Accesses through pointers to {} blocks that are not there, between processes (medians of {} rounds)\n\n{}",
-            args.block_size,
-            args.rounds,
-            table(&["access", "takes", "against", "ratio", "target at most", ""], &rows)
-        )
     })
+}
+
+/// What is printed of one way.
+fn rows(way: &Way) -> [Vec<String>; 3] {
+    let row = |what: &str, took: f64, against: String, ratio: f64, most: f64| {
+        vec![
+            if way.in_place { "in place" } else { "by a thread" }.to_owned(),
+            what.to_owned(),
+            micros(took),
+            against,
+            format!("{ratio:.2}x"),
+            format!("{most}x"),
+            if ratio <= most { "met" } else { "missed" }.to_owned(),
+        ]
+    };
+    let Way { bare_fault_ns, miss_ns, fault_ns, beyond_miss_ratio, in_a_row, revocation, .. } = way;
+    let (bare, miss) = (micros(*bare_fault_ns), micros(*miss_ns));
+    let against = format!("a bare fault ({bare}), beyond the miss of a call ({miss})");
+    let kernel = format!("the kernel's part ({})", micros(revocation.yardstick_ns));
+    let load = "load of what another process has written";
+    [
+        row(load, *fault_ns, against, *beyond_miss_ratio, MOST_OF_BARE),
+        row("one of 64 in a row", in_a_row.mapped_ns, "a single one".into(), in_a_row.ratio, MOST_IN_A_ROW),
+        row("revocation by an agent", revocation.mapped_ns, kernel, revocation.ratio, MOST_REVOCATION),
+    ]
 }

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
                 "a footprint of {footprint} is not a power of two of at least 4 KiB"
             )));
         }
-        let mut nodes = start(rackmem::BlockSize::DEFAULT, footprint.0, &interrupt)?;
+        let mut nodes = start(rackmem::BlockSize::DEFAULT, footprint.0, false, &interrupt)?;
         let (accesses, rounds) = (args.accesses, args.rounds);
         let hits: Hits = nodes.ask(0, Order::Hits { bytes: footprint.0, accesses, rounds })?;
         let [dependent_loads, independent_loads, stores, atomics] = hits.map(|pairs| Figure::of(&pairs));

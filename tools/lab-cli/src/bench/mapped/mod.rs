@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use node::Mapper;
 
-use super::nodes::{Nodes, spec};
+use super::nodes::{How, Nodes, spec};
 use super::rounds::median;
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
@@ -54,8 +54,14 @@ impl Figure {
     }
 }
 
-/// A rack of two processes that cache so many bytes.
-fn start(block: BlockSize, bytes: u64, interrupt: &Interrupt) -> Result<Nodes<Mapper>, Fault> {
+/// A rack of two processes that cache so many bytes, and resolve faults in place or leave that to their nodes.
+fn start(
+    block: BlockSize,
+    bytes: u64,
+    faults_in_place: bool,
+    interrupt: &Interrupt,
+) -> Result<Nodes<Mapper>, Fault> {
+    let how = How { faults_in_place, ..How::default() };
     let spec = RackSpec { cache: (2 * bytes).max(16 << 20), memory: 4 * bytes + (64 << 20), ..spec(block) };
-    Nodes::start(TransportKind::Shm, &spec, &(), interrupt)
+    Nodes::start_as(how, TransportKind::Shm, &spec, &(), interrupt)
 }

@@ -39,7 +39,7 @@ pub(crate) enum Order {
     /// The same by calls, in other blocks.
     Read { addr: u64, blocks: u64, value: u64 },
     /// Faults without a rack, in so many blocks. Answers [`bare::Samples`].
-    Bare(u64),
+    Bare { blocks: u64, in_place: bool },
 }
 
 /// A node that maps memory.
@@ -110,11 +110,11 @@ impl Work for Mapper {
                     if found == value { Ok(()) } else { Err(format!("found {found}, not {value}")) }
                 })?)
             }
-            Order::Bare(blocks) => {
+            Order::Bare { blocks, in_place } => {
                 let block = self.handle.block_size();
                 let bare = match &mut self.bare {
                     Some(bare) => bare,
-                    none => none.insert(bare::Bare::new(block, blocks)?),
+                    none => none.insert(bare::Bare::new(block, blocks, in_place)?),
                 };
                 answer(bare.measure())
             }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
-use rackmem::{Config, Discipline, Error, GlobalAddr, MapError, Mapping, NodeId, Region};
+use rackmem::{Config, Discipline, Error, GlobalAddr, MapError, MappedCounts, Mapping, NodeId, Region};
 
 use super::rig::{Processes, until};
 
@@ -197,6 +197,12 @@ fn more_is_mapped_than_is_cached_and_comes_and_goes() {
         }
         let evicted: u64 = rack.nodes.iter().map(|node| node.counters().protocol().granted_accesses()).sum();
         assert!(evicted > PAGES as u64 * 4, "{evicted} misses");
+        for counted in rack.nodes.iter().flat_map(|node| node.counters().nodes) {
+            let MappedCounts { bytes, faults, in_place: resolved_here, ahead, .. } = counted.mapped;
+            assert_eq!(bytes, (PAGES * PAGE) as u64);
+            assert!(faults > PAGES as u64 && ahead > 0, "{faults} faults, {ahead} blocks ahead");
+            assert_eq!(resolved_here, if in_place { faults } else { 0 });
+        }
     }
 }
 
