@@ -59,6 +59,18 @@ impl NetworkedNode {
         let _ = HERE.try_with(|kept| kept.replace(here));
     }
 
+    /// Gets what several threads wait for at once: whatever comes of it, each of them is looked at afterwards.
+    fn bring_together(&self, context: &mut ThreadContext, faulted: &[Faulted]) {
+        for access in [Access::Shared, Access::Modified] {
+            let wait = |faulted: &&Faulted| faulted.access == access && self.pages().is_mapped(faulted);
+            let block = self.memory.cache.block_size();
+            let tags: Vec<_> = faulted.iter().filter(wait).map(|faulted| block.tag(faulted.addr)).collect();
+            if tags.len() > 1 {
+                let _ = self.bring_ahead(context, &tags, access, faulted);
+            }
+        }
+    }
+
     /// Does what a thread waits for, or ends the process.
     fn resolve(&self, context: &mut ThreadContext, run: &mut Run, faulted: &Faulted) {
         let pages = self.pages();
@@ -80,7 +92,7 @@ impl NetworkedNode {
         if ahead > 0 {
             let tags = pages.from(tag, 1 + ahead);
             // Whatever came of it: it is only tried.
-            let _ = self.bring_ahead(context, &tags, faulted.access);
+            let _ = self.bring_ahead(context, &tags, faulted.access, std::slice::from_ref(faulted));
             if pages.is_granted(faulted) {
                 return;
             }
@@ -135,6 +147,7 @@ fn serve(node: &Weak<NetworkedNode>, pages: &Pages) {
         node.end_holds(&mut context, now);
         let faulted = pages.faulted();
         if !faulted.is_empty() {
+            node.bring_together(&mut context, &faulted);
             faulted.iter().for_each(|faulted| node.resolve(&mut context, &mut run, faulted));
             waiting.again();
             continue;

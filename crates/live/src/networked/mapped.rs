@@ -199,7 +199,7 @@ impl NetworkedNode {
         self.pages().unpinned();
     }
 
-    /// Gets blocks at once, as far as that is possible: of which this process may need them soon.
+    /// Gets blocks at once, as far as that is possible: for those who wait for them, or because this process may need them soon.
     ///
     /// # Errors
     /// If this node counts no more.
@@ -208,13 +208,15 @@ impl NetworkedNode {
         context: &mut ThreadContext,
         tags: &[BlockTag],
         access: Access,
+        faulted: &[Faulted],
     ) -> Result<(), Failure> {
         self.await_lease()?;
         self.at(context).bring_together(tags, access, &mut |context, frame| {
             let pinned = self.memory.adopt(frame);
             if self.pages().has(frame) {
+                let waits = faulted.iter().find(|faulted| self.pages().is_for(frame, faulted));
                 // Or not: whoever needs it comes again.
-                self.pages().grant(&pinned, None);
+                self.pages().grant(&pinned, waits);
             }
             self.let_go(context, pinned, false);
         })

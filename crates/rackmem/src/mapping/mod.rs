@@ -213,7 +213,7 @@ impl Mapping {
         let mut context = self.context();
         let tags: Vec<BlockTag> = self.blocks(bytes)?.collect();
         for tags in tags.chunks(TOGETHER) {
-            let brought = self.node().bring_ahead(&mut context, tags, access(write));
+            let brought = self.node().bring_ahead(&mut context, tags, access(write), &[]);
             brought.map_err(|why| failed(why, tags[0].addr(), 0))?;
         }
         Ok(())

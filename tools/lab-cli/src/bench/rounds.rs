@@ -64,7 +64,7 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
 }
 
 /// Another order, the same on every run.
-pub(super) fn shuffle(order: &mut [u64]) {
+pub(super) fn shuffle<T>(order: &mut [T]) {
     let mut random = Random::new(0);
     for last in (1..order.len()).rev() {
         order.swap(last, random.below(last as u64 + 1) as usize);

@@ -181,6 +181,11 @@ impl Pages {
         self.index(frame).is_some()
     }
 
+    /// True if this page has what was waited for.
+    pub fn is_for(&self, frame: FrameId, faulted: &Faulted) -> bool {
+        self.index(frame).is_some_and(|slot| self.tag(slot) == self.block.tag(faulted.addr))
+    }
+
     /// A block and those behind it that are mapped, so many in all.
     pub fn from(&self, first: BlockTag, count: usize) -> Vec<BlockTag> {
         let behind = |index: u64| BlockTag::from_bits(first.bits() + (index << self.block.shift()));

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::bare::Samples as Bare;
-use super::node::Order;
+use super::node::{InWhich, Order};
 use super::{Figure, Pair, start};
 use crate::bench::miss::{Args, BLOCKS};
 use crate::bench::pingpong::{block_of, micros};
@@ -19,6 +19,8 @@ const MOST_OF_BARE: f64 = 1.3;
 /// Pages in a row, and what one of them may take of a single one.
 const IN_A_ROW: u64 = 64;
 const MOST_IN_A_ROW: f64 = 0.3;
+/// Threads that access pages at once.
+const THREADS: usize = 4;
 /// An agent's revocation, against the kernel's part of it.
 const MOST_REVOCATION: f64 = 1.3;
 
@@ -43,6 +45,8 @@ struct Way {
     beyond_miss_ratio: f64,
     /// One of 64 in a row, against a single one.
     in_a_row: Figure,
+    /// One of 64, of several threads, against one of one thread.
+    at_once: Figure,
     /// A revocation by an agent, against the kernel's part.
     revocation: Figure,
 }
@@ -71,24 +75,27 @@ fn measure(args: &Args, in_place: bool, interrupt: &Interrupt) -> Result<Way, Fa
     let called: u64 = nodes.ask(0, Order::Allocate(BLOCKS))?;
     nodes.ask_all::<()>(&Order::Map { addr: region, blocks: IN_A_ROW })?;
     let (mut bares, mut misses, mut faults, mut beyond) = (vec![], vec![], vec![], vec![]);
-    let (mut rows, mut revocations) = (vec![], vec![]);
+    let (mut rows, mut at_onces, mut revocations) = (vec![], vec![], vec![]);
     for round in 0..=args.rounds {
-        let value = round + 1;
+        let mut value = round * 4 + 1;
         let bare: Bare = nodes.ask(0, Order::Bare { blocks: BLOCKS, in_place })?;
         nodes.ask::<()>(1, Order::Write { addr: called, blocks: BLOCKS, value })?;
         let miss: Samples = nodes.ask(0, Order::Read { addr: called, blocks: BLOCKS, value })?;
-        nodes.ask::<()>(1, Order::Store(value))?;
-        let single: Samples = nodes.ask(0, Order::Load { value, in_a_row: false })?;
-        nodes.ask::<()>(1, Order::Store(value + 1))?;
-        let row: Samples = nodes.ask(0, Order::Load { value: value + 1, in_a_row: true })?;
+        let [single, row, at_once] = [InWhich::Random, InWhich::Row, InWhich::AtOnce(THREADS)].map(|how| {
+            value += 1;
+            nodes.ask::<()>(1, Order::Store(value))?;
+            nodes.ask::<f64>(0, Order::Load { value, how })
+        });
+        let (single, row, at_once) = (single?, row?, at_once?);
         if round == 0 {
             continue;
         }
         bares.push(bare.fault.mean());
         misses.push(miss.mean());
-        faults.push(single.mean());
-        beyond.push((single.mean() - miss.mean()) / bare.fault.mean());
-        rows.push(Pair(single.mean(), row.mean()));
+        faults.push(single);
+        beyond.push((single - miss.mean()) / bare.fault.mean());
+        rows.push(Pair(single, row));
+        at_onces.push(Pair(single, at_once));
         revocations.push(Pair(bare.kernel_revokes_ns, bare.agent_revokes_ns));
     }
     Ok(Way {
@@ -98,31 +105,45 @@ fn measure(args: &Args, in_place: bool, interrupt: &Interrupt) -> Result<Way, Fa
         fault_ns: median(faults),
         beyond_miss_ratio: median(beyond),
         in_a_row: Figure::of(&rows),
+        at_once: Figure::of(&at_onces),
         revocation: Figure::of(&revocations),
     })
 }
 
 /// What is printed of one way.
-fn rows(way: &Way) -> [Vec<String>; 3] {
-    let row = |what: &str, took: f64, against: String, ratio: f64, most: f64| {
+fn rows(way: &Way) -> [Vec<String>; 4] {
+    let row = |what: &str, took: f64, against: String, ratio: f64, most: Option<f64>| {
         vec![
             if way.in_place { "in place" } else { "by a thread" }.to_owned(),
             what.to_owned(),
             micros(took),
             against,
             format!("{ratio:.2}x"),
-            format!("{most}x"),
-            if ratio <= most { "met" } else { "missed" }.to_owned(),
+            most.map_or_else(String::new, |most| format!("{most}x")),
+            most.map_or("", |most| if ratio <= most { "met" } else { "missed" }).to_owned(),
         ]
     };
-    let Way { bare_fault_ns, miss_ns, fault_ns, beyond_miss_ratio, in_a_row, revocation, .. } = way;
+    let Way { bare_fault_ns, miss_ns, fault_ns, beyond_miss_ratio, in_a_row, at_once, revocation, .. } = way;
     let (bare, miss) = (micros(*bare_fault_ns), micros(*miss_ns));
     let against = format!("a bare fault ({bare}), beyond the miss of a call ({miss})");
     let kernel = format!("the kernel's part ({})", micros(revocation.yardstick_ns));
     let load = "load of what another process has written";
     [
-        row(load, *fault_ns, against, *beyond_miss_ratio, MOST_OF_BARE),
-        row("one of 64 in a row", in_a_row.mapped_ns, "a single one".into(), in_a_row.ratio, MOST_IN_A_ROW),
-        row("revocation by an agent", revocation.mapped_ns, kernel, revocation.ratio, MOST_REVOCATION),
+        row(load, *fault_ns, against, *beyond_miss_ratio, Some(MOST_OF_BARE)),
+        row(
+            "one of 64 in a row",
+            in_a_row.mapped_ns,
+            "a single one".into(),
+            in_a_row.ratio,
+            Some(MOST_IN_A_ROW),
+        ),
+        row(
+            &format!("one of 64, by {THREADS} threads"),
+            at_once.mapped_ns,
+            "a single one".into(),
+            at_once.ratio,
+            None,
+        ),
+        row("revocation by an agent", revocation.mapped_ns, kernel, revocation.ratio, Some(MOST_REVOCATION)),
     ]
 }

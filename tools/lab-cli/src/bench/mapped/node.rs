@@ -3,6 +3,7 @@
 use std::hint::black_box;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::time::Instant;
 
 use rackmem::{Discipline, GlobalAddr, Mapping, NodeHandle, NodeId};
 use serde::{Deserialize, Serialize};
@@ -33,13 +34,23 @@ pub(crate) enum Order {
     Store(u64),
     /// The same by calls, in other blocks.
     Write { addr: u64, blocks: u64, value: u64 },
-    /// Load a word of each block through its pointer, which must be this: one block behind the other, or in some order. Answers
-    /// [`Samples`](crate::bench::samples::Samples).
-    Load { value: u64, in_a_row: bool },
+    /// Load a word of each block through its pointer, which must be this. Answers nanoseconds of one.
+    Load { value: u64, how: InWhich },
     /// The same by calls, in other blocks.
     Read { addr: u64, blocks: u64, value: u64 },
     /// Faults without a rack, in so many blocks. Answers [`bare::Samples`].
     Bare { blocks: u64, in_place: bool },
+}
+
+/// In which order blocks are loaded.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum InWhich {
+    /// One behind the other.
+    Row,
+    /// In some order.
+    Random,
+    /// In some order, a part of them by each of so many threads.
+    AtOnce(usize),
 }
 
 /// A node that maps memory.
@@ -90,16 +101,27 @@ impl Work for Mapper {
                 }
                 answer(())
             }
-            Order::Load { value, in_a_row } => {
-                let words: Vec<&AtomicU64> = self.words().collect();
-                let mut order: Vec<u64> = (0..words.len() as u64).collect();
-                if !in_a_row {
-                    shuffle(&mut order);
+            Order::Load { value, how } => {
+                let mut words: Vec<&AtomicU64> = self.words().collect();
+                if how != InWhich::Row {
+                    shuffle(&mut words);
                 }
-                answer(Recorder::timed(words.len() as u64, |at| {
-                    let found = words[order[at as usize] as usize].load(Relaxed);
-                    if found == value { Ok(()) } else { Err(format!("found {found}, not {value}")) }
-                })?)
+                let threads = if let InWhich::AtOnce(threads) = how { threads } else { 1 };
+                let began = Instant::now();
+                let wrong = std::thread::scope(|scope| {
+                    let load = |words: &[&AtomicU64]| {
+                        words.iter().filter(|word| word.load(Relaxed) != value).count()
+                    };
+                    let (mine, others) = words.split_at(words.len() / threads);
+                    let others: Vec<_> =
+                        others.chunks(mine.len()).map(|words| scope.spawn(move || load(words))).collect();
+                    let others = others.into_iter().map(|thread| thread.join().expect("it loads words"));
+                    load(mine) + others.sum::<usize>()
+                });
+                if wrong > 0 {
+                    return Err(format!("{wrong} words are not {value}").into());
+                }
+                answer(began.elapsed().as_nanos() as f64 / words.len() as f64)
             }
             Order::Read { addr, blocks, value } => {
                 let mut order: Vec<u64> = (0..blocks).collect();
