@@ -2,6 +2,7 @@
 //! blocks see, and who wins.
 
 mod litmus;
+mod programs;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
