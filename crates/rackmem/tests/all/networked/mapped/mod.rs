@@ -2,6 +2,7 @@
 //! blocks see, and who wins.
 
 mod litmus;
+mod others;
 mod programs;
 
 use std::collections::BTreeMap;
