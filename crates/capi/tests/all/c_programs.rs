@@ -230,8 +230,8 @@ fn system(name: &str, ways: &[&str], ends: impl Fn(&str, std::process::Output)) 
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_program_with_mapped_memory_keeps_its_signals_and_reads_files_into_it_directly() {
-    system("mapped-system", &["signals", "direct", "large"], |how, ended| {
+fn a_program_that_has_mapped_memory_keeps_its_signals_and_reads_files_into_it() {
+    system("mapped-system", &["signals", "direct"], |how, ended| {
         let (said, errors) =
             (String::from_utf8(ended.stdout).unwrap(), String::from_utf8_lossy(&ended.stderr));
         said.lines().filter(|line| line.starts_with("SKIPPED")).for_each(|line| println!("{line}"));
@@ -241,7 +241,7 @@ fn a_program_with_mapped_memory_keeps_its_signals_and_reads_files_into_it_direct
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_program_that_has_moved_or_unmapped_pages_of_the_rack_ends_with_a_line() {
+fn a_program_that_has_moved_or_unmapped_mapped_pages_ends_with_a_line() {
     use std::os::unix::process::ExitStatusExt as _;
     system("mapped-moved", &["moved", "shrunk"], |how, ended| {
         let said = String::from_utf8_lossy(&ended.stderr);

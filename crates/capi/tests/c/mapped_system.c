@@ -1,6 +1,6 @@
 /* What a program does with signals, files and its own mappings while it has memory of a rack mapped.
  *
- *     mapped_system RACK_FILE signals|direct|large|moved|shrunk NODE FOLDER
+ *     mapped_system RACK_FILE signals|direct|moved|shrunk NODE FOLDER
  *
  * The memory is node 0's. The last two forms move pages of the rack, or unmap some, and must not go on: one of them until somebody
  * has written in what it then prints the address of. */
@@ -164,6 +164,9 @@ int main(int count, char **arguments) {
     }
     DO(rackmem_map(rack, address, PAGES * PAGE, &mapping));
     data = (char *)rackmem_mapping_data(mapping);
+    rackmem_mapping none;
+    CHECK(rackmem_map(rack, address, (size_t)1 << 40, &none) == RACKMEM_INVALID_ARGUMENT);
+    CHECK(strstr(rackmem_message(), "leave the memory") != NULL);
     fill(5000);
     if (strcmp(how, "signals") == 0) {
         pthread_t other;
@@ -176,10 +179,6 @@ int main(int count, char **arguments) {
         faults_of_its_own(folder);
     } else if (strcmp(how, "direct") == 0) {
         direct(folder);
-    } else if (strcmp(how, "large") == 0) {
-        rackmem_mapping none;
-        CHECK(rackmem_map(rack, address, (size_t)1 << 40, &none) == RACKMEM_INVALID_ARGUMENT);
-        CHECK(strstr(rackmem_message(), "leave the memory") != NULL);
     } else if (strcmp(how, "moved") == 0) {
         pthread_t other;
         CHECK(pthread_create(&other, NULL, keep_faulting, NULL) == 0);

@@ -117,7 +117,7 @@ impl Client {
 
 enum Reach<'a> {
     Pointers(&'a Mapping),
-    Calls(NodeHandle, GlobalAddr),
+    Calls(&'a mut NodeHandle, GlobalAddr),
 }
 
 /// On every node a thread with pointers, and on half of the nodes one with calls.
@@ -126,7 +126,8 @@ fn history(rack: &Processes, seed: u64, steps: u64) -> Vec<Operation<u64>> {
     let base = alloc(rack, (seed % rack.nodes.len() as u64) as u16, len);
     let maps = map_everywhere(rack, base, len);
     let pointers = maps.iter().map(Reach::Pointers);
-    let calls = rack.nodes.iter().step_by(2).map(|node| Reach::Calls(node.here(), base));
+    let mut handles: Vec<_> = rack.nodes.iter().step_by(2).map(rackmem::Rack::here).collect();
+    let calls = handles.iter_mut().map(|here| Reach::Calls(here, base));
     let (all, began) = (Mutex::new(Vec::new()), Instant::now());
     let now = || Nanos(1 + u64::try_from(began.elapsed().as_nanos()).unwrap());
     std::thread::scope(|scope| {
