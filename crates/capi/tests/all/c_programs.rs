@@ -200,3 +200,52 @@ fn an_access_to_memory_that_is_freed_or_not_mapped_any_more_ends_the_process_wit
         assert!(said.contains("rackmem: 2:0x"), "{said}");
     }
 }
+
+/// What `mapped_system.c` does in each of these ways, as a node beside two of this process.
+#[cfg(target_os = "linux")]
+fn system(name: &str, ways: &[&str], ends: impl Fn(&str, std::process::Output)) {
+    if let Err(why) = rackmem::can_map() {
+        return println!("SKIPPED: {why}");
+    }
+    let library = library("librackmem_c.a");
+    let program = compiled(&source("mapped_system.c"), name, C, &[library.to_str().unwrap()]);
+    let Some(program) = program else { return };
+    for how in ways {
+        let places = Places::start_some(name, TransportKind::SharedMemory, "", 2);
+        let mut command = Command::new(&program);
+        command.arg(places.file()).args([how, "2"]).arg(program.parent().unwrap());
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (mut said, mut line) = (BufReader::new(process.stdout.take().unwrap()), String::new());
+        said.read_line(&mut line).unwrap();
+        if let Ok(addr) = line.trim().parse() {
+            // It may be lost with that process.
+            let _ = places.nodes[0].here().write_word(rackmem::GlobalAddr::from_bits(addr), 1);
+        }
+        let mut ended = process.wait_with_output().unwrap();
+        std::io::Read::read_to_string(&mut said, &mut line).unwrap();
+        ended.stdout = line.into_bytes();
+        ends(how, ended);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_program_that_has_mapped_memory_keeps_its_signals_and_reads_files_into_it() {
+    system("mapped-system", &["signals", "direct"], |how, ended| {
+        let (said, errors) =
+            (String::from_utf8(ended.stdout).unwrap(), String::from_utf8_lossy(&ended.stderr));
+        said.lines().filter(|line| line.starts_with("SKIPPED")).for_each(|line| println!("{line}"));
+        assert!(ended.status.success() && said.ends_with("ok\n"), "{how}: {}: {said}{errors}", ended.status);
+    });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_program_that_has_moved_or_unmapped_mapped_pages_ends_with_a_line() {
+    use std::os::unix::process::ExitStatusExt as _;
+    system("mapped-moved", &["moved", "shrunk"], |how, ended| {
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.signal() == Some(6), "{how}: {:?}: {said}", ended.status);
+        assert!(said.starts_with("rackmem: 0:0x") && said.contains("mremap"), "{how}: {said}");
+    });
+}

@@ -8,6 +8,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use super::Refused;
 
@@ -17,11 +18,14 @@ const WP_SHMEM: u64 = 1 << 12;
 const MINOR_SHMEM: u64 = 1 << 10;
 /// The exact address of a fault, for the last words of a process.
 const EXACT_ADDRESS: u64 = 1 << 11;
+/// Whoever moves a range with `mremap` waits until it has been heard of.
+const EVENT_REMAP: u64 = 1 << 2;
 /// Who has it.
 const THREAD_ID: u64 = 1 << 8;
 /// A signal to the thread that has a fault, in place of a message.
 const SIGNALS: (u64, &str) = (1 << 7, "signals in place of messages (Linux 4.14)");
-const NEEDED: [(u64, &str); 4] = [
+const NEEDED: [(u64, &str); 5] = [
+    (EVENT_REMAP, "events of mremap (Linux 4.11)"),
     (THREAD_ID, "the thread of a fault (Linux 4.14)"),
     (WP_SHMEM, "write protection of shared memory (Linux 5.19)"),
     (MINOR_SHMEM, "minor faults of shared memory (Linux 5.14)"),
@@ -36,9 +40,13 @@ const CONTINUE_WP: u64 = 1 << 1;
 const WRITEPROTECT_WP: u64 = 1 << 0;
 
 const EVENT_PAGEFAULT: u8 = 0x12;
+const EVENT_MOVED: u8 = 0x14;
 const FAULT_WRITE: u64 = 1 << 0;
 const FAULT_WP: u64 = 1 << 1;
 const FAULT_MINOR: u64 = 1 << 2;
+
+/// So long nobody changes a mapping.
+const LONGEST_CHANGE: Duration = Duration::from_secs(1);
 
 /// `_IOC`: direction, size of the argument, type, number.
 const fn request(direction: u64, size: usize, number: u64) -> u64 {
@@ -179,8 +187,9 @@ impl Userfault {
         self.call(IOC_WAKE, &mut Range { start, len })
     }
 
-    /// Faults that have come, as many as there is space for. None if there are none.
-    pub(super) fn read(&self, into: &mut Vec<Fault>) -> io::Result<()> {
+    /// Faults that have come, as many as there is space for. None if there are none. Returns where a range began that the program
+    /// has moved.
+    pub(super) fn read(&self, into: &mut Vec<Fault>) -> io::Result<Option<u64>> {
         let mut messages = [Message::default(); 16];
         // SAFETY: the kernel writes at most that many bytes, which are these messages; every bit pattern is one.
         let read =
@@ -188,7 +197,7 @@ impl Userfault {
         let Ok(read) = usize::try_from(read) else {
             let why = io::Error::last_os_error();
             let nothing = matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted);
-            return if nothing { Ok(()) } else { Err(why) };
+            return if nothing { Ok(None) } else { Err(why) };
         };
         let messages = &messages[..read / size_of::<Message>()];
         into.extend(messages.iter().filter(|message| message.event == EVENT_PAGEFAULT).map(|message| {
@@ -199,14 +208,22 @@ impl Userfault {
                 thread: message.thread as u32,
             }
         }));
-        Ok(())
+        // `from` lies where faults have their flags.
+        Ok(messages.iter().find(|message| message.event == EVENT_MOVED).map(|message| message.flags))
     }
 
-    /// The kernel says `EAGAIN` while somebody changes the process's mappings.
+    /// The kernel says `EAGAIN` while somebody changes the process's mappings. If that does not end, the program moves pages of
+    /// the rack, and whoever would hear of it waits for this.
     fn again(&self, mut attempt: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+        let mut since = None;
         loop {
             match attempt() {
-                Err(why) if why.raw_os_error() == Some(libc::EAGAIN) => std::thread::yield_now(),
+                Err(why)
+                    if why.raw_os_error() == Some(libc::EAGAIN)
+                        && since.get_or_insert_with(Instant::now).elapsed() < LONGEST_CHANGE =>
+                {
+                    std::thread::yield_now();
+                }
                 done => return done,
             }
         }

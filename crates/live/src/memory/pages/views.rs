@@ -13,7 +13,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
-use std::io;
+use std::io::{self, Write as _};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
@@ -289,7 +289,10 @@ impl Views {
 
     /// Faults that have come.
     pub(super) fn faults(&self, into: &mut Vec<Fault>) {
-        self.done(self.faults.read(into), 0);
+        if let Some(start) = self.done(self.faults.read(into), 0) {
+            let offset = usize::try_from(start).ok().and_then(|start| self.offset(start));
+            self.lost(offset.unwrap_or_default(), "it was moved");
+        }
     }
 
     /// Readable when a fault has come.
@@ -311,9 +314,19 @@ impl Views {
 
     /// The kernel was asked for what it can do, on ranges that are ours: that it does not is a broken invariant.
     fn done<T>(&self, result: io::Result<T>, offset: usize) -> T {
-        result.unwrap_or_else(|why| {
-            panic!("the kernel refuses a change of a page at {:#x}: {why}", self.address(offset))
-        })
+        result.unwrap_or_else(|why| self.lost(offset, &format!("the kernel refuses a change of it ({why})")))
+    }
+
+    /// What the application sees cannot be taken away from it any more: the process ends before it reads what does not count.
+    fn lost(&self, offset: usize, why: &str) -> ! {
+        // Nobody may listen.
+        let _ = writeln!(
+            io::stderr(),
+            "rackmem: {} at {:#x}, mapped, is not under the rack's control any more: {why}. Programs must not move or unmap it (`mremap`, `munmap`).",
+            super::addr_at(offset),
+            self.address(offset)
+        );
+        std::process::abort();
     }
 }
 

@@ -71,7 +71,7 @@ fn history(rack: &mut Processes, each: u64, meanwhile: impl FnOnce(&mut Processe
     all
 }
 
-fn assert_linearizable(history: &[Operation<u64>]) {
+pub(super) fn assert_linearizable(history: &[Operation<u64>]) {
     match check_history(history, Limits::default()) {
         Verdict::Linearizable { operations, .. } => assert_eq!(operations, history.len()),
         other => panic!("{other:?}"),

@@ -10,9 +10,9 @@ use check::litmus::{self, Outcomes, Program, Strength, View};
 use super::super::rig::Processes;
 use super::{PAGE, alloc, can_map, map_everywhere, rack, rack_so, ways};
 
-/// Does something that takes seconds on a machine that is full. After a minute the process ends, with what every node is in the
-/// middle of: a thread that waits in a fault cannot be interrupted.
-fn watched<R>(rack: &Processes, work: impl FnOnce() -> R) -> R {
+/// Does something that takes seconds on a machine that is full. After a minute the process ends, with what it was, and what every
+/// node is in the middle of: a thread that waits in a fault cannot be interrupted.
+pub(super) fn watched<R>(rack: &Processes, what: &str, work: impl FnOnce() -> R) -> R {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -21,7 +21,7 @@ fn watched<R>(rack: &Processes, work: impl FnOnce() -> R) -> R {
                 std::thread::sleep(Duration::from_millis(1));
                 if began.elapsed() > Duration::from_secs(60) {
                     let nodes: Vec<String> = rack.nodes.iter().map(rackmem::Rack::in_flight).collect();
-                    let _ = writeln!(std::io::stderr(), "does not get on:\n{}", nodes.join("\n"));
+                    let _ = writeln!(std::io::stderr(), "{what}: does not get on:\n{}", nodes.join("\n"));
                     std::process::abort();
                 }
             }
@@ -48,7 +48,9 @@ fn outcomes(rack: &Processes, program: Program, strength: Strength, places: usiz
         for first in (0..passes).step_by(200) {
             let some = (passes - first).min(200);
             let first = 1 + round as u64 * passes + first;
-            all.add(&watched(rack, || litmus::run(program, strength, &views, first, some)));
+            all.add(&watched(rack, "litmus programs", || {
+                litmus::run(program, strength, &views, first, some)
+            }));
         }
     }
     all

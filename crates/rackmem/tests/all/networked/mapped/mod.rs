@@ -2,6 +2,8 @@
 //! blocks see, and who wins.
 
 mod litmus;
+mod others;
+mod programs;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
