@@ -108,8 +108,13 @@ impl cli::processes::Task for Task {
 /// Is a place until the process ends.
 pub(crate) fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
     let timeout = Nanos(u64::try_from(task.timeout.as_nanos()).expect("not for centuries"));
-    let process =
-        ProcessConfig { timing: Timing::new(timeout), strict: !task.mapped, ..ProcessConfig::default() };
+    let process = ProcessConfig {
+        timing: Timing::new(timeout),
+        strict: !task.mapped,
+        // Every other node.
+        faults_in_place: task.mapped && task.assignment.place().index() % 2 == 1,
+        ..ProcessConfig::default()
+    };
     let (loss, seed) = (task.loss_per_mille, task.seed);
     let joined = task.assignment.take_with(&process, |transport| faulty(transport, loss, seed))?;
     teller.tell(Event::Joined);

@@ -425,6 +425,25 @@ fn touch_and_prefetch_say_what_a_pointer_could_not() {
     assert!(doomed.pin(0..8, true).is_err());
 }
 
+/// The handler of the signal runs there.
+#[test]
+fn a_thread_with_a_small_stack_resolves_its_faults() {
+    if !can_map() {
+        return;
+    }
+    let rack = rack_so(2, true, true);
+    let addr = alloc(&rack, 1, 64 * PAGE);
+    let map = rack.nodes[0].map(addr, 64 * PAGE).unwrap();
+    std::thread::scope(|scope| {
+        let small = std::thread::Builder::new().stack_size(64 << 10);
+        let store = || map.words().iter().step_by(PAGE / 8).for_each(|word| word.store(5, SeqCst));
+        small.spawn_scoped(scope, store).unwrap();
+    });
+    for page in 0..64 {
+        assert_eq!(rack.nodes[1].here().read_word(addr + page * PAGE as u64).unwrap(), 5);
+    }
+}
+
 #[test]
 fn what_is_pinned_stays_and_is_lent_as_plain_bytes() {
     if !can_map() {
