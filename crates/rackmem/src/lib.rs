@@ -61,7 +61,7 @@ pub use rack::{Counters, MOST_NODES, NodeCounters, Rack, SwitchCounters};
 pub use rack_file::{RackFile, RackFileError, StartError};
 pub use switch_process::SwitchProcess;
 pub use transport;
-pub use up::{Processes, UpError};
+pub use up::{Processes, Up, UpError};
 pub use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NoAddress, NodeId};
 pub use words::{Pending, Word, WordOperation, Words};
 /// What the derives of [`FromBytes`] and the like (feature `derive`) need: `#[zerocopy(crate = "rackmem::zerocopy")]`.

@@ -36,6 +36,25 @@ pub struct Processes {
     name: String,
 }
 
+/// A rack that [`Rack::up_with`] is to start.
+#[derive(Clone, Copy, Debug)]
+pub struct Up<'a> {
+    /// How many nodes, this process's included.
+    pub nodes: u16,
+    /// The command that starts them, as for [`Rack::up`].
+    pub command: Option<&'a Path>,
+    /// Bytes that every node caches; none is the default of racks.
+    pub cache: Option<u64>,
+    /// Bytes that every node contributes; none is the default of racks.
+    pub memory: Option<u64>,
+}
+
+impl Default for Up<'_> {
+    fn default() -> Self {
+        Self { nodes: 4, command: None, cache: None, memory: None }
+    }
+}
+
 /// Why there is no rack.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -110,12 +129,21 @@ impl Rack {
     /// # Errors
     /// [`UpError`]; then nothing is left of it.
     pub fn up(nodes: u16, command: Option<&Path>) -> Result<(Self, Processes), UpError> {
+        Self::up_with(&Up { nodes, command, ..Up::default() })
+    }
+
+    /// The same of another shape.
+    ///
+    /// # Errors
+    /// As for [`Rack::up`]; [`UpError::NotUp`] if the sizes are impossible.
+    pub fn up_with(up: &Up<'_>) -> Result<(Self, Processes), UpError> {
+        let nodes = up.nodes;
         static STARTED: AtomicU32 = AtomicU32::new(0);
         if !(2..=MOST_NODES).contains(&usize::from(nodes)) {
             return Err(UpError::Nodes { nodes });
         }
         let name = format!("up-{}-{}", process::id(), STARTED.fetch_add(1, Relaxed));
-        let processes = Processes::start(&name, nodes, command)?;
+        let processes = Processes::start(&name, up)?;
         let file = processes.file().map_err(UpError::File)?;
         let rack = Self::join(&file, NodeId(nodes - 1)).map_err(UpError::Join)?;
         Ok((rack, processes))
@@ -132,13 +160,16 @@ impl Processes {
     }
 
     /// When all of them are a rack, which waits for this process.
-    fn start(name: &str, nodes: u16, command: Option<&Path>) -> Result<Self, UpError> {
-        let called = match command {
+    fn start(name: &str, up: &Up<'_>) -> Result<Self, UpError> {
+        let called = match up.command {
             Some(path) => path.into(),
             None => std::env::var_os(COMMAND).unwrap_or_else(|| "rackmem".into()),
         };
         let mut started = Command::new(&called);
-        started.args(["up", "--owned", "--seats", "1", "--name", name, "--nodes", &nodes.to_string()]);
+        started.args(["up", "--owned", "--seats", "1", "--name", name, "--nodes", &up.nodes.to_string()]);
+        for (flag, bytes) in [("--cache", up.cache), ("--memory", up.memory)] {
+            bytes.iter().for_each(|bytes| _ = started.arg(flag).arg(bytes.to_string()));
+        }
         if std::env::var_os(LOG.0).is_none() {
             started.env(LOG.0, LOG.1);
         }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use rackmem::RackFile;
-use rackmem::rack_file::{Key, TransportKind, example};
+use rackmem::rack_file::{Given, Key, TransportKind, example};
 use rackmem::transport::udp::KeyError;
 
 use crate::fault::Fault;
@@ -81,7 +81,9 @@ pub(crate) fn rack_file(args: &RackFileArgs) -> Result<(), Fault> {
             "--name-nodes {asked}: the rack has {nodes} nodes: take 1 to {nodes}"
         )));
     }
-    let written = |transport| example(&args.name, transport, &addresses, None, args.name_nodes);
+    let written = |transport| {
+        example(&args.name, transport, &addresses, Given { name_nodes: args.name_nodes, ..Given::default() })
+    };
     // What can be wrong with a name is wrong with any transport, and this one needs no key file.
     if let Err(error) = RackFile::parse(Path::new("--name"), &written(TransportKind::SharedMemory)) {
         return Err(Fault::usage(format_args!("--name: {}", error.mistakes()[0].what)));

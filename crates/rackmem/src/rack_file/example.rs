@@ -9,17 +9,23 @@ use super::TransportKind;
 use super::units::bytes_text;
 use crate::config::Config;
 
+/// What a rack file begins with that is not the default.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Given<'a> {
+    /// Where the rack's sockets are.
+    pub runtime: Option<&'a str>,
+    /// How many nodes keep names.
+    pub name_nodes: Option<u16>,
+    /// Bytes that every node caches.
+    pub cache: Option<u64>,
+    /// Bytes that every node contributes.
+    pub memory: Option<u64>,
+}
+
 /// A commented rack file. With UDP, `addresses` are those of the switch and of each node, in this order; in shared
 /// memory only their number counts.
-///
-/// A runtime directory, and how many nodes keep names, are only written if they are given.
-pub fn example(
-    name: &str,
-    transport: TransportKind,
-    addresses: &[SocketAddr],
-    runtime: Option<&str>,
-    name_nodes: Option<u16>,
-) -> String {
+pub fn example(name: &str, transport: TransportKind, addresses: &[SocketAddr], given: Given<'_>) -> String {
+    let Given { runtime, name_nodes, .. } = given;
     let nodes = addresses.len().saturating_sub(1);
     let default = Config::default();
     let udp = transport == TransportKind::Udp;
@@ -41,8 +47,12 @@ pub fn example(
         bytes("block", default.block_size.bytes()),
         "the unit of coherence and of atomicity: a power of two, 64 B to 1 MiB",
     );
-    line(&mut text, bytes("cache", default.cache), "on every node");
-    line(&mut text, bytes("memory", default.memory), "that every node contributes");
+    let given_bytes = |key: &str, given: Option<u64>, default: u64| match given {
+        Some(given) => format!("{key} = \"{}\"", bytes_text(given)),
+        None => bytes(key, default),
+    };
+    line(&mut text, given_bytes("cache", given.cache, default.cache), "on every node");
+    line(&mut text, given_bytes("memory", given.memory, default.memory), "that every node contributes");
     line(
         &mut text,
         bytes("lock_copies", default.lock_copies),

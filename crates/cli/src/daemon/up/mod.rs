@@ -24,11 +24,13 @@ use super::{owner, read};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::output;
+use crate::size::Bytes;
 
 const EXAMPLES: &str = "\
 Examples:
   rackmem up                              4 nodes over shared memory, one of them left to an application
   rackmem up --nodes 8 --seats 2 --transport udp
+  rackmem up --memory 4GiB --cache 1GiB   for large arrays
   rackmem up --config rack.toml           all places of that rack, which must be on this machine";
 
 /// Which rack, and what to do about children that die.
@@ -51,6 +53,14 @@ pub(crate) struct Args {
     /// What carries the messages
     #[arg(long, value_enum, default_value_t = Transport::Shm, conflicts_with = "config")]
     transport: Transport,
+
+    /// Bytes that every node caches [default: 64MiB]
+    #[arg(long, value_name = "BYTES", conflicts_with = "config")]
+    cache: Option<Bytes>,
+
+    /// Bytes that every node contributes [default: 256MiB]
+    #[arg(long, value_name = "BYTES", conflicts_with = "config")]
+    memory: Option<Bytes>,
 
     /// Run the rack of this file
     #[arg(long, value_name = "FILE")]
@@ -97,7 +107,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             // Nodes of applications come and go: names would go with them.
             let seats = args.seats.unwrap_or(u16::from(args.nodes > 1));
             let keepers = with_process(args.nodes, seats)?;
-            UsedRackFile::made(&args.name, args.nodes, keepers, args.transport.kind())?
+            UsedRackFile::made(
+                &args.name,
+                args.nodes,
+                keepers,
+                args.transport.kind(),
+                (args.cache, args.memory),
+            )?
         }
     };
     let file = read(&place.file)?;

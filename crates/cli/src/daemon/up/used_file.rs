@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use rackmem::attach::socket_of;
-use rackmem::rack_file::{TransportKind, example, runtime_directory};
+use rackmem::rack_file::{Given, TransportKind, example, runtime_directory};
 use rackmem::transport::udp::unused_addresses;
 use rackmem::{NodeId, RackFile};
 use status::ask;
@@ -14,6 +14,7 @@ use status::ask;
 use super::super::{owner, runtime};
 use super::child::{Child, Part};
 use crate::fault::Fault;
+use crate::size::Bytes;
 
 /// A rack file, and whether it goes when the rack does.
 pub(super) struct UsedRackFile {
@@ -34,6 +35,7 @@ impl UsedRackFile {
         nodes: u16,
         with_process: u16,
         transport: TransportKind,
+        (cache, memory): (Option<Bytes>, Option<Bytes>),
     ) -> Result<Self, Fault> {
         let directory = runtime_directory(name);
         runtime::prepare(&directory)?;
@@ -56,7 +58,9 @@ impl UsedRackFile {
         let addresses = unused_addresses(usize::from(nodes) + 1)
             .map_err(|error| Fault::failed(format_args!("cannot find free ports: {error}")))?;
         // Whoever reads the file finds the sockets beside it, whatever their own runtime directory is.
-        let text = example(name, transport, &addresses, Some("."), Some(with_process.max(1)));
+        let [cache, memory] = [cache, memory].map(|given| given.map(|bytes| bytes.0));
+        let (runtime, name_nodes) = (Some("."), Some(with_process.max(1)));
+        let text = example(name, transport, &addresses, Given { runtime, name_nodes, cache, memory });
         fs::write(&file, text).map_err(|error| failed(&file, error))?;
         Ok(Self { file, made: Some(made) })
     }

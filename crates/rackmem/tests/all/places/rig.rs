@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
-use rackmem::rack_file::{Location, TransportKind, example};
+use rackmem::rack_file::{Given, Location, TransportKind, example};
 use rackmem::transport::udp;
 use rackmem::{AttachError, Attachments, NodeHandle, NodeId, Rack, RackFile, SwitchProcess};
 
@@ -39,9 +39,10 @@ impl Places {
         std::fs::create_dir_all(&folder).unwrap();
         let addresses = udp::unused_addresses(NODES + 1).unwrap();
         let (rack, switch) = lines.split_once("[switch]\n").unwrap_or((lines, ""));
-        let text = example("places", transport, &addresses, Some("run"), None)
-            .replace("[rack]", &format!("[rack]\nmemory = \"8 MiB\"\n{rack}"))
-            .replace("[switch]", &format!("[switch]\n{switch}"));
+        let text =
+            example("places", transport, &addresses, Given { runtime: Some("run"), ..Given::default() })
+                .replace("[rack]", &format!("[rack]\nmemory = \"8 MiB\"\n{rack}"))
+                .replace("[switch]", &format!("[switch]\n{switch}"));
         let path = folder.join("rack.toml");
         std::fs::write(&path, &text).unwrap();
         let file = RackFile::parse(&path, &text).unwrap();

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rackmem::rack_file::{Advertised, Endpoint, Placement, RackFile, TransportKind, example};
+use rackmem::rack_file::{Advertised, Endpoint, Given, Placement, RackFile, TransportKind, example};
 use rackmem::{BlockSize, Directory, Nanos, Scheduling};
 
 const UDP: &str = r#"[rack]
@@ -158,7 +158,7 @@ fn a_runtime_directory_is_beside_the_file_and_can_be_the_files_own() {
 fn examples_are_read_without_a_mistake() {
     let addresses: Vec<_> = (7400..7405).map(|port| ([127, 0, 0, 1], port).into()).collect();
     for transport in [TransportKind::SharedMemory, TransportKind::Udp] {
-        let rack = parse(&example("lab", transport, &addresses, None, None));
+        let rack = parse(&example("lab", transport, &addresses, Given::default()));
         assert_eq!((rack.transport(), rack.config.nodes, rack.name.as_str()), (transport, 4, "lab"));
     }
 }
@@ -167,7 +167,7 @@ fn examples_are_read_without_a_mistake() {
 fn what_an_example_calls_a_default_is_taken_when_it_is_switched_on() {
     let addresses: Vec<_> = (7400..7403).map(|port| ([127, 0, 0, 1], port).into()).collect();
     for transport in [TransportKind::SharedMemory, TransportKind::Udp] {
-        let text = example("lab", transport, &addresses, None, None);
+        let text = example("lab", transport, &addresses, Given::default());
         let on: Vec<String> = text
             .lines()
             .map(|line| match line.strip_prefix("# ") {
