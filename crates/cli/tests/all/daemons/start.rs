@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::str::FromStr;
 use std::{env, thread};
 
-use rackmem::{NodeId, Rack, RackFile};
+use rackmem::{Discipline, NodeId, Rack, RackFile, Up};
 
 use super::rig::Home;
 
@@ -95,4 +95,17 @@ fn three_processes_share_the_counter_of_the_first_page() {
     rack.here().remove_name("tally").unwrap();
     let mut anew = Program::start(&file, 4);
     assert_eq!(anew.next("node 4: "), Some(1));
+}
+
+#[test]
+fn a_program_starts_a_rack_of_the_sizes_that_it_says() {
+    let command = Some(Path::new(crate::COMMAND));
+    let up = Up { nodes: 2, command, cache: Some(8 << 20), memory: Some(512 << 20) };
+    let (rack, processes) = Rack::up_with(&up).unwrap();
+    assert_eq!((rack.config().cache, rack.config().memory), (8 << 20, 512 << 20));
+    let there = rack.here().alloc(300 << 20, NodeId(0), Discipline::Coherent).unwrap();
+    rack.here().write_word(there + ((300 << 20) - 8), 7).unwrap();
+    drop((rack, processes));
+    let said = Rack::up_with(&Up { memory: Some(1), ..up }).unwrap_err().to_string();
+    assert!(said.contains("memory"), "{said}");
 }
