@@ -7,7 +7,8 @@ use std::ffi::OsString;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -34,6 +35,8 @@ pub struct Processes {
     command: Child,
     /// The rack's.
     name: String,
+    /// They are to end: what they say of that is not passed on.
+    ends: Arc<AtomicBool>,
 }
 
 /// A rack that [`Rack::up_with`] is to start.
@@ -41,6 +44,8 @@ pub struct Processes {
 pub struct Up<'a> {
     /// How many nodes, this process's included.
     pub nodes: u16,
+    /// How many of them, the last ones, get no process: this process joins as the last one, others may join as the rest.
+    pub seats: u16,
     /// The command that starts them, as for [`Rack::up`].
     pub command: Option<&'a Path>,
     /// Bytes that every node caches; none is the default of racks.
@@ -51,7 +56,7 @@ pub struct Up<'a> {
 
 impl Default for Up<'_> {
     fn default() -> Self {
-        Self { nodes: 4, command: None, cache: None, memory: None }
+        Self { nodes: 4, seats: 1, command: None, cache: None, memory: None }
     }
 }
 
@@ -63,6 +68,8 @@ pub enum UpError {
     Nodes {
         /// How many were asked for.
         nodes: u16,
+        /// How many of them for applications.
+        seats: u16,
     },
     /// The command cannot be started.
     Command {
@@ -85,9 +92,9 @@ pub enum UpError {
 impl fmt::Display for UpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nodes { nodes } => write!(
+            Self::Nodes { nodes, seats } => write!(
                 f,
-                "a rack of processes cannot have {nodes} nodes: take 2 to {MOST_NODES}, one of which is this process"
+                "a rack of processes cannot have {nodes} nodes of which {seats} are for applications: take 2 to {MOST_NODES} nodes; one is this process, and one is none of theirs"
             ),
             Self::Command { command, error } => write!(
                 f,
@@ -137,10 +144,10 @@ impl Rack {
     /// # Errors
     /// As for [`Rack::up`]; [`UpError::NotUp`] if the sizes are impossible.
     pub fn up_with(up: &Up<'_>) -> Result<(Self, Processes), UpError> {
-        let nodes = up.nodes;
+        let (nodes, seats) = (up.nodes, up.seats);
         static STARTED: AtomicU32 = AtomicU32::new(0);
-        if !(2..=MOST_NODES).contains(&usize::from(nodes)) {
-            return Err(UpError::Nodes { nodes });
+        if !(2..=MOST_NODES).contains(&usize::from(nodes)) || !(1..nodes).contains(&seats) {
+            return Err(UpError::Nodes { nodes, seats });
         }
         let name = format!("up-{}-{}", process::id(), STARTED.fetch_add(1, Relaxed));
         let processes = Processes::start(&name, up)?;
@@ -166,7 +173,16 @@ impl Processes {
             None => std::env::var_os(COMMAND).unwrap_or_else(|| "rackmem".into()),
         };
         let mut started = Command::new(&called);
-        started.args(["up", "--owned", "--seats", "1", "--name", name, "--nodes", &up.nodes.to_string()]);
+        started.args([
+            "up",
+            "--owned",
+            "--seats",
+            &up.seats.to_string(),
+            "--name",
+            name,
+            "--nodes",
+            &up.nodes.to_string(),
+        ]);
         for (flag, bytes) in [("--cache", up.cache), ("--memory", up.memory)] {
             bytes.iter().for_each(|bytes| _ = started.arg(flag).arg(bytes.to_string()));
         }
@@ -178,9 +194,10 @@ impl Processes {
         std::os::unix::process::CommandExt::process_group(&mut started, 0);
         let mut command = started.spawn().map_err(|error| UpError::Command { command: called, error })?;
         let (output, errors) = (command.stdout.take(), command.stderr.take());
-        let this = Self { command, name: name.to_owned() };
+        let ends = Arc::new(AtomicBool::new(false));
+        let this = Self { command, name: name.to_owned(), ends: Arc::clone(&ends) };
         let (Some(output), Some(errors)) = (output, errors) else { unreachable!("both are pipes") };
-        let said = pass_on(errors);
+        let said = pass_on(errors, ends);
         match until_up(output) {
             Ok(()) => Ok(this),
             Err(why) => {
@@ -194,6 +211,8 @@ impl Processes {
 
 impl Drop for Processes {
     fn drop(&mut self) {
+        // Nodes that leave take memory with them, which is an error at any other time.
+        self.ends.store(true, Relaxed);
         // The end of its input asks it to end.
         self.command.stdin = None;
         let until = Instant::now() + MOST_ENDING;
@@ -224,12 +243,14 @@ fn until_up(output: ChildStdout) -> Result<(), &'static str> {
 }
 
 /// Passes on what the processes log. The thread says what was the error at last, if there was one.
-fn pass_on(errors: ChildStderr) -> JoinHandle<Option<String>> {
+fn pass_on(errors: ChildStderr, ends: Arc<AtomicBool>) -> JoinHandle<Option<String>> {
     thread::spawn(move || {
         let mut last = None;
         for line in BufReader::new(errors).lines().map_while(Result::ok) {
-            // Whoever has closed it does not want to know.
-            let _ = writeln!(io::stderr(), "{line}");
+            if !ends.load(Relaxed) {
+                // Whoever has closed it does not want to know.
+                let _ = writeln!(io::stderr(), "{line}");
+            }
             last = line.strip_prefix("error: ").map(str::to_owned).or(last);
         }
         last

@@ -4,7 +4,7 @@
 //! word 0  a number that says that this is a store, and in which format
 //! word 1  block size in bytes            word 4  base-2 logarithm of the buckets in a piece
 //! word 2  salt                           word 5  pieces of the bucket array
-//! word 3  buckets                        word 6  placement of records
+//! word 3  buckets                        word 6  placement of records, and their homes
 //! word 7  the address of the first piece, then those of the others
 //! ```
 //!
@@ -16,7 +16,7 @@ use rackmem::{BlockSize, Discipline, GlobalAddr, Memory, NodeId};
 use random::mix;
 
 use super::bucket::Geometry;
-use super::{Error, KvConfig, KvStore, Placement};
+use super::{Error, KvConfig, KvStore, Placement, homes};
 
 /// "rackmkv" and the version of the format.
 const FORMAT: u64 = u64::from_be_bytes(*b"rackmkv\x01");
@@ -39,18 +39,20 @@ impl KvStore {
         let bucket = geometry.bytes() as u64;
         let buckets = config.expected_keys.div_ceil(geometry.slots().div_ceil(2) as u64);
         let buckets = buckets.clamp(1, MOST_PIECES * (LARGEST_PIECE / bucket));
-        let share = (buckets * bucket).div_ceil(mem.nodes() as u64 * PIECES_PER_NODE);
+        let nodes = homes(config.homes.unwrap_or(0), mem);
+        let share = (buckets * bucket).div_ceil(u64::from(nodes) * PIECES_PER_NODE);
         let piece = share.next_power_of_two().clamp(block.bytes(), LARGEST_PIECE.max(block.bytes()));
         let count = buckets.div_ceil(piece / bucket);
 
         let mut pieces = Vec::new();
-        match Self::allocate(mem, &mut pieces, piece, count).await {
+        match Self::allocate(mem, &mut pieces, nodes, (piece, count)).await {
             Ok(root) => {
                 let store = Self {
                     root,
                     block,
                     geometry,
                     placement: config.placement,
+                    homes: config.homes.unwrap_or(0),
                     salt: config.salt,
                     seal_key: seal_key(root, config.salt),
                     buckets,
@@ -79,7 +81,8 @@ impl KvStore {
         mem.read(root, &mut head).await.map_err(|_| no_store)?;
         let [format, block, salt, buckets, piece_shift, count, placement] = words(&head);
         let block = BlockSize::new(block).filter(|block| *block == mem.block_size()).ok_or(no_store)?;
-        let placement = match placement {
+        let homes = u16::try_from(placement >> 8).map_err(|_| no_store)?;
+        let placement = match placement & 0xff {
             0 => Placement::Spread,
             1 => Placement::Local,
             _ => return Err(no_store),
@@ -98,6 +101,7 @@ impl KvStore {
             block,
             geometry: Geometry::of(block),
             placement,
+            homes,
             salt,
             seal_key: seal_key(root, salt),
             buckets,
@@ -110,14 +114,13 @@ impl KvStore {
     async fn allocate<M: Memory>(
         mem: &mut M,
         pieces: &mut Vec<GlobalAddr>,
-        piece: u64,
-        count: u64,
+        nodes: u16,
+        (piece, count): (u64, u64),
     ) -> Result<GlobalAddr, Error> {
-        for index in 0..count {
-            let node = u16::try_from(index % mem.nodes() as u64).expect("a rack has fewer than 2^16 nodes");
+        for node in (0..nodes).cycle().take(usize::try_from(count).expect("pieces are counted in memory")) {
             pieces.push(mem.alloc(piece, NodeId(node), Discipline::Coherent).await?);
         }
-        let home = mem.node();
+        let home = NodeId(mem.node().0 % nodes);
         Ok(mem.alloc(WORDS as u64 * 8 + count * 8, home, Discipline::Coherent).await?)
     }
 
@@ -127,6 +130,7 @@ impl KvStore {
             Placement::Local => 1,
         };
         let count = self.pieces.len() as u64;
+        let placement = placement | u64::from(self.homes) << 8;
         let head =
             [FORMAT, self.block.bytes(), self.salt, self.buckets, self.piece_shift.into(), count, placement];
         let pieces = self.pieces.iter().map(|piece| piece.bits());

@@ -58,10 +58,11 @@ impl KvStore {
         hash: KeyHash,
         len: u64,
     ) -> Result<rackmem::GlobalAddr, Error> {
-        let nodes = u16::try_from(mem.nodes()).expect("a rack has fewer than 2^16 nodes");
+        let nodes = self.homes(mem);
         let home = match self.placement {
             Placement::Spread => hash.home(nodes.into()),
-            Placement::Local => mem.node(),
+            Placement::Local if mem.node().0 < nodes => mem.node(),
+            Placement::Local => NodeId(mem.node().0 % nodes),
         };
         let mut full = None;
         for further in 0..nodes {

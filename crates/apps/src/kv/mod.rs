@@ -101,7 +101,7 @@ mod retry;
 
 use std::sync::Arc;
 
-use rackmem::{BlockSize, GlobalAddr};
+use rackmem::{BlockSize, GlobalAddr, Memory};
 
 use bucket::{Entry, Geometry};
 use hash::KeyHash;
@@ -127,13 +127,15 @@ pub struct KvConfig {
     pub expected_keys: u64,
     /// Where the memory of records comes from.
     pub placement: Placement,
+    /// How many nodes, the first ones, have the store's memory; none is all. Nodes that come and go take theirs with them.
+    pub homes: Option<u16>,
     /// Stirred into the hash. Draw it at random if keys come from people who may wish to overload a bucket.
     pub salt: u64,
 }
 
 impl Default for KvConfig {
     fn default() -> Self {
-        Self { expected_keys: 1 << 16, placement: Placement::Spread, salt: 0 }
+        Self { expected_keys: 1 << 16, placement: Placement::Spread, homes: None, salt: 0 }
     }
 }
 
@@ -145,6 +147,8 @@ pub struct KvStore {
     block: BlockSize,
     geometry: Geometry,
     placement: Placement,
+    /// 0 is all.
+    homes: u16,
     salt: u64,
     /// What seals are made with: different for every store.
     seal_key: u64,
@@ -152,6 +156,11 @@ pub struct KvStore {
     /// Base-2 logarithm of the buckets in a piece of the array.
     piece_shift: u32,
     pieces: Arc<[GlobalAddr]>,
+}
+
+fn homes(given: u16, mem: &impl Memory) -> u16 {
+    let all = u16::try_from(mem.nodes()).expect("a rack has fewer than 2^16 nodes");
+    if given == 0 { all } else { given.min(all) }
 }
 
 impl KvStore {
@@ -172,6 +181,11 @@ impl KvStore {
             return Err(Error::KeyTooLong { len: key.len(), most });
         }
         Ok(KeyHash::of(key, self.salt))
+    }
+
+    /// How many nodes have its memory, the first ones.
+    fn homes(&self, mem: &impl Memory) -> u16 {
+        homes(self.homes, mem)
     }
 
     /// The bucket at which the search for a key begins.

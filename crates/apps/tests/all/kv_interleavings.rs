@@ -56,7 +56,8 @@ fn run(seed: u64, scenario: &'static Scenario) {
     let mut random = Dice::new(seed ^ 0x5eed);
     let mut mem = run.rack.worker(0);
     let placement = [Placement::Spread, Placement::Local][random.pick(2)];
-    let config = KvConfig { expected_keys: scenario.expected_keys, placement, salt: seed };
+    let config =
+        KvConfig { expected_keys: scenario.expected_keys, placement, salt: seed, ..KvConfig::default() };
     let store = block_on(KvStore::create(&mut mem, &config)).unwrap();
     let empty = run.rack.allocations().len();
     if scenario.loaded {

@@ -198,7 +198,7 @@ fn more_keys_of_one_hash_than_a_bucket_holds_are_refused_and_nothing_is_lost() {
 fn a_store_is_opened_by_its_root_on_any_node() {
     let rack = Rack::new(4, 4096, 1 << 20, 6);
     let mut mem = rack.worker(2);
-    let config = KvConfig { expected_keys: 5000, placement: Placement::Local, salt: 77 };
+    let config = KvConfig { expected_keys: 5000, placement: Placement::Local, homes: None, salt: 77 };
     let created = block_on(KvStore::create(&mut mem, &config)).unwrap();
     block_on(created.put(&mut mem, b"key", b"value")).unwrap();
     let mut other = rack.worker(3);

@@ -8,10 +8,12 @@ use live::actor::Wait;
 use wire::{GlobalAddr, Mode};
 
 use super::header;
+use super::held::HeldLock;
 use super::inside::{Inside, Region, at_most};
 use super::view;
 use crate::error::Error;
 use crate::handle::NodeHandle;
+use crate::lock::LockMode;
 
 /// A reader-writer lock over `len` bytes at an address of an allocation of [`Discipline::Locked`](crate::Discipline::Locked).
 /// Not poisoned by panics: there is no space for a mark, and there may be no bytes at all.
@@ -161,6 +163,25 @@ impl LockedBytes {
         most: Duration,
     ) -> Result<Option<BytesWriteGuard<'_>>, Error> {
         self.writer(handle, at_most(most))
+    }
+
+    /// Waits for the lock, at most so long, and holds it without a borrow: for bindings whose languages have no scopes that end. A
+    /// thread that asks again by the same handle waits since it asked first.
+    ///
+    /// # Errors
+    /// As for [`LockedBytes::read`].
+    pub fn hold(
+        &self,
+        handle: &mut NodeHandle,
+        mode: LockMode,
+        most: Duration,
+    ) -> Result<Option<HeldLock>, Error> {
+        let guarded = (self.addr(), self.len);
+        let held = HeldLock::enter(handle, guarded, mode, at_most(most), None)?;
+        if let Some(held) = held.as_ref().filter(|held| self.region.is_headed() && held.is_to_write()) {
+            held.granted();
+        }
+        Ok(held)
     }
 
     /// The bytes to read, if they are here and free: for bindings, which tell the ways apart. None: [`LockedBytes::read`] waits for

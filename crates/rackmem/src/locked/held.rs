@@ -1,4 +1,4 @@
-//! A lock that is held without a reference to whatever it was taken through: [`LockMemory`] on a live rack.
+//! A lock that is held without a reference to whatever it was taken through: [`LockMemory`] on a live rack, and bindings.
 
 use std::mem::ManuallyDrop;
 
@@ -13,7 +13,7 @@ use crate::handle::NodeHandle;
 use crate::lock::LockMode;
 use crate::memory::LockMemory;
 
-/// A lock that is held, with its bytes ([`LockMemory`]). It is released when this is dropped.
+/// A lock that is held, with its bytes ([`LockMemory`], [`LockedBytes::hold`](crate::LockedBytes::hold)). It is released when this is dropped.
 #[must_use = "the lock is released when this is dropped"]
 pub struct HeldLock {
     region: Region,
@@ -47,7 +47,7 @@ impl HeldLock {
     }
 
     /// A copy of its bytes.
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         view::bytes(&self.look(), self.len).to_vec()
     }
 
@@ -57,12 +57,12 @@ impl HeldLock {
     }
 
     /// It is held to write.
-    pub(crate) fn is_to_write(&self) -> bool {
+    pub fn is_to_write(&self) -> bool {
         self.inside.mode == Mode::Write
     }
 
     /// Replaces its bytes. False: it is not held to write, or has not so many.
-    pub(crate) fn fill(&mut self, bytes: &[u8]) -> bool {
+    pub fn fill(&mut self, bytes: &[u8]) -> bool {
         let fits = self.is_to_write() && bytes.len() == self.len;
         if fits {
             view::bytes_mut(&mut self.look(), bytes.len()).copy_from_slice(bytes);

@@ -6,7 +6,7 @@
 use live::memory::regions::Shape;
 use wire::{Discipline, Nanos};
 
-use super::spec::{NamedInfo, NamedSpec, REGION};
+use super::spec::{NamedInfo, NamedSpec};
 use crate::chains::ChainsConfig;
 use crate::error::Error;
 use crate::handle::NodeHandle;
@@ -35,8 +35,8 @@ pub(super) fn make(
         Discipline::Coherent => {
             fits(VALUE_HEADER, contents, len)?;
             let most = handle.block_size().bytes();
-            let len = if spec.tag == REGION { most.saturating_add(spec.value_len()) } else { len };
-            if len > most && spec.tag != REGION {
+            let len = if spec.is_region() { most.saturating_add(spec.value_len()) } else { len };
+            if len > most && !spec.is_region() {
                 return Err(Error::BadSize { len, most });
             }
             let addr = handle.alloc(len, home, discipline)?;

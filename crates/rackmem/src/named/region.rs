@@ -4,7 +4,7 @@ use wire::{Discipline, GlobalAddr};
 
 use super::kinds::Nameable;
 use super::making::VALUE_HEADER;
-use super::spec::{NamedInfo, NamedSpec, REGION};
+use super::spec::{NamedInfo, NamedSpec};
 use crate::error::Error;
 use crate::handle::NodeHandle;
 use crate::mapping::{MapError, Mapping};
@@ -34,6 +34,9 @@ pub struct Region {
 }
 
 impl Region {
+    /// Its tag. Who says more of what is in it (`Named::tag`) says that behind this and a space.
+    pub const TAG: &str = "rackmem::Region";
+
     /// Where it begins.
     pub const fn addr(&self) -> GlobalAddr {
         self.addr
@@ -67,7 +70,7 @@ impl Nameable for Region {
 
     fn spec(init: Option<&usize>) -> NamedSpec {
         let len = init.map_or(0, |bytes| (bytes + VALUE_HEADER) as u64);
-        NamedSpec { discipline: Discipline::Coherent, len, count: 1, tag: REGION.to_owned(), version: 0 }
+        NamedSpec { discipline: Discipline::Coherent, len, count: 1, tag: Self::TAG.to_owned(), version: 0 }
     }
 
     fn contents(_: &usize) -> Vec<u8> {

@@ -5,6 +5,7 @@ use std::fmt;
 use wire::{Discipline, GlobalAddr, NodeId};
 
 use super::making::VALUE_HEADER;
+use super::region::Region;
 use crate::locked::header;
 
 /// What is named: its discipline, how long it is, and of which type.
@@ -40,12 +41,14 @@ pub struct NamedInfo {
     pub opened: u64,
 }
 
-/// The tag of memory that is mapped: behind its header is the rest of a block, so that it begins with one.
-pub(super) const REGION: &str = "rackmem::Region";
-
 impl NamedSpec {
     /// The longest tag, in bytes.
     pub const LONGEST_TAG: usize = 64;
+
+    /// True if it is memory that is mapped: behind its header is the rest of a block, so that it begins with one.
+    pub(super) fn is_region(&self) -> bool {
+        self.tag.strip_prefix(Region::TAG).is_some_and(|more| more.is_empty() || more.starts_with(' '))
+    }
 
     /// Of no type: so many elements (1, where there is no more than one) of so many bytes. Those of locks are whole words.
     pub fn untyped(discipline: Discipline, value_len: u64, count: u64) -> Self {

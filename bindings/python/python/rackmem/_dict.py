@@ -1,0 +1,109 @@
+"""A dictionary in the memory of a rack."""
+
+from __future__ import annotations
+
+import pickle as pickling
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from . import _rackmem
+from ._handle import Handle
+
+if TYPE_CHECKING:
+    from ._rack import Rack
+
+_MISSING: Any = object()
+
+
+def _packed(value: Any, pickle: bool) -> bytes:
+    """The first byte says what the others are."""
+    kind = type(value)
+    if kind is bytes:
+        return b"b" + value
+    if kind is str:
+        return b"s" + value.encode()
+    if kind is int:
+        return b"i" + value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
+    if pickle:
+        return b"p" + pickling.dumps(value, pickling.HIGHEST_PROTOCOL)
+    raise TypeError(f"{kind.__name__} is neither bytes, str nor int: open the dictionary with pickle=True, or encode it")
+
+
+class Dict(Handle):
+    """A dictionary, linearizable per key: every operation happens at one moment, for all nodes. It has no order and no length."""
+
+    def __init__(self, rack: Rack, store: _rackmem.Dict, pickle: bool) -> None:
+        super().__init__(rack, store.name)
+        self._store = store
+        self._pickle = pickle
+        self._get = store.get
+
+    def _unpacked(self, data: bytes) -> Any:
+        kind, rest = data[:1], data[1:]
+        if kind == b"b":
+            return rest
+        if kind == b"s":
+            return rest.decode()
+        if kind == b"i":
+            return int.from_bytes(rest, "little", signed=True)
+        if kind == b"p" and self._pickle:
+            return pickling.loads(rest)
+        if kind == b"p":
+            raise TypeError(f"a value of {self.name!r} is a pickle: open the dictionary with pickle=True if you trust its writers")
+        raise _rackmem.Error(f"a value of {self.name!r} was not written by rackmem for Python: read it where it was written")
+
+    def __getitem__(self, key: bytes | str | int) -> Any:
+        found = self._get(_packed(key, False))
+        if found is None:
+            raise KeyError(key)
+        return self._unpacked(found)
+
+    def get(self, key: bytes | str | int, default: Any = None) -> Any:
+        """The value of a key, or the default."""
+        found = self._get(_packed(key, False))
+        return default if found is None else self._unpacked(found)
+
+    def __setitem__(self, key: bytes | str | int, value: Any) -> None:
+        self._store.put(_packed(key, False), _packed(value, self._pickle))
+
+    def __delitem__(self, key: bytes | str | int) -> None:
+        if not self._store.delete(_packed(key, False)):
+            raise KeyError(key)
+
+    def __contains__(self, key: bytes | str | int) -> bool:
+        return self._get(_packed(key, False)) is not None
+
+    def insert(self, key: bytes | str | int, value: Any) -> bool:
+        """Sets the value of a key that is not there. False if it is: then nothing happens."""
+        return self._store.insert(_packed(key, False), _packed(value, self._pickle))
+
+    def setdefault(self, key: bytes | str | int, default: Any) -> Any:
+        """The value of a key, which is the default from now on if it was not there."""
+        while True:
+            found = self.get(key, _MISSING)
+            if found is not _MISSING:
+                return found
+            if self.insert(key, default):
+                return default
+
+    def replace(self, key: bytes | str | int, old: Any, new: Any) -> bool:
+        """Sets the value of a key to `new` if it is `old`. That is how a value is changed by what it is."""
+        pickle = self._pickle
+        return self._store.replace(_packed(key, False), _packed(old, pickle), _packed(new, pickle))
+
+    def update_with(self, key: bytes | str | int, change: Callable[[Any], Any]) -> Any:
+        """Sets the value of a key to what `change` makes of it, in one step; returns that. It may be called more than once."""
+        packed = _packed(key, False)
+        while True:
+            found = self._get(packed)
+            if found is None:
+                raise KeyError(key)
+            changed = change(self._unpacked(found))
+            if self._store.replace(packed, found, _packed(changed, self._pickle)):
+                return changed
+
+    def __iter__(self) -> Any:
+        raise TypeError("keys are hashed over the rack, and not kept in order: keep a list of those that you need")
+
+    def _again(self) -> tuple[str, tuple[Any, ...]]:
+        return "dict", ()

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import rackmem
+
+SPAWN = multiprocessing.get_context("spawn")
+FIELDS = [("used", "u8"), ("limit", "u8")]
+
+
+def _use(quota: rackmem.Locked, times: int) -> None:
+    for _ in range(times):
+        with quota.write() as row:
+            row["used"] += 1
+
+
+def _put(users: rackmem.Dict, key: str) -> str:
+    users[key] = key.upper()
+    return repr(users)
+
+
+def test_data_come_with_their_lock_to_every_process(rack: rackmem.Rack, name: str) -> None:
+    quota = rack.locked(name, FIELDS, (1, 1000))
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=SPAWN) as pool:
+        done = [pool.submit(_use, quota, 200) for _ in range(2)]
+        _use(quota, 200)
+        for each in done:
+            each.result(60)
+    with quota.read() as row:
+        assert row["used"] == 601 and row["limit"] == 1000
+
+
+def test_a_writer_that_raises_has_changed_nothing_and_rows_end_with_their_lock(rack: rackmem.Rack, name: str) -> None:
+    quota = rack.locked(name, FIELDS)
+    with pytest.raises(RuntimeError), quota.write() as row:
+        row["used"] = 5
+        raise RuntimeError
+    with quota.read() as seen:
+        assert seen["used"] == 0
+        with pytest.raises(ValueError, match="read-only"):
+            seen["used"] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        row["used"] = 1
+    with pytest.raises(rackmem.Differs):
+        rack.locked(name, [("used", "u4")])
+
+
+def test_locks_exclude_time_out_and_number_those_who_are_inside(rack: rackmem.Rack, name: str) -> None:
+    lock = rack.lock(name)
+    with lock:
+        first = lock.fence
+        with pytest.raises(rackmem.Error, match="inside"):
+            lock.acquire()
+        raised: list[BaseException] = []
+
+        def other() -> None:
+            try:
+                rack.lock(name).acquire(timeout=0.1)
+            except TimeoutError as why:
+                raised.append(why)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(10)
+        assert name in str(raised[0])
+    with lock:
+        assert lock.fence > first
+    with pytest.raises(rackmem.Error, match="not inside"):
+        lock.release()
+    with pytest.raises(ValueError):
+        lock.acquire(timeout=-1)
+
+
+WAITS = """
+import rackmem, sys, threading
+rack = rackmem.up(nodes=2)
+lock = rack.lock("held")
+threading.Thread(target=lambda: (lock.acquire(), threading.Event().wait()), daemon=True).start()
+while True:
+    try:
+        rack.lock("held").acquire(timeout=0.01)
+        rack.lock("held")
+    except TimeoutError:
+        break
+print("waits", flush=True)
+try:
+    rack.lock("held").acquire()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+import os
+os._exit(0)
+"""
+
+
+def test_ctrl_c_ends_a_wait() -> None:
+    with subprocess.Popen([sys.executable, "-c", WAITS], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waits\n"
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "interrupted\n"
+
+
+def test_other_threads_run_while_one_waits(rack: rackmem.Rack, name: str) -> None:
+    lock = rack.lock(name)
+    lock.acquire()
+    waiting = threading.Thread(target=lambda: rack.lock(name).acquire())
+    waiting.start()
+    assert sum(range(100_000)) > 0
+    lock.release()
+    waiting.join(20)
+    assert not waiting.is_alive()
+
+
+def test_dictionaries_keep_bytes_text_and_numbers(rack: rackmem.Rack, name: str) -> None:
+    users = rack.dict(name)
+    for key, value in [("ann", b"\x00\xff"), (b"ann", "ünï"), (7, -(2**200)), (-1, 0), ("", "")]:
+        users[key] = value
+        assert users[key] == value and type(users[key]) is type(value)
+    assert "ann" in users and "bob" not in users and users.get("bob") is None
+    with pytest.raises(KeyError, match="bob"):
+        users["bob"]
+    del users["ann"]
+    with pytest.raises(KeyError):
+        del users["ann"]
+    assert users.insert("new", 1) and not users.insert("new", 2)
+    assert users.setdefault("new", 3) == 1 and users.setdefault("newer", 3) == 3
+    assert users.replace("new", 1, 5) and not users.replace("new", 1, 6) and not users.replace("gone", 1, 2)
+    assert users.update_with("new", lambda value: value + 1) == 6 and users["new"] == 6
+    for wrong in ([1], 1.5, None):
+        with pytest.raises(TypeError, match="pickle=True"):
+            users["x"] = wrong
+    with pytest.raises(TypeError, match="hashed"):
+        iter(users)
+    with pytest.raises(ValueError):
+        users["k" * 5000] = 1
+
+
+def test_pickles_are_read_only_by_whoever_asks_for_them(rack: rackmem.Rack, name: str) -> None:
+    rack.dict(name, pickle=True)["x"] = {"a": [1, 2.5]}
+    assert rack.dict(name, pickle=True)["x"] == {"a": [1, 2.5]}
+    with pytest.raises(TypeError, match="pickle=True"):
+        rack.dict(name)["x"]
+
+
+def test_changes_of_one_key_by_processes_are_all_counted(rack: rackmem.Rack, name: str) -> None:
+    users = rack.dict(name)
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=SPAWN) as pool:
+        assert name in pool.submit(_put, users, "zoe").result(60)
+    assert users["zoe"] == "ZOE"
+    users["count"] = 0
+
+    def add() -> None:
+        for _ in range(500):
+            users.update_with("count", lambda count: count + 1)
+
+    threads = [threading.Thread(target=add) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert users["count"] == 1500
+
+
+def test_objects_have_versions(rack: rackmem.Rack, name: str) -> None:
+    slots = rack.objects(name, slots=10, size=64)
+    version = slots.write(7, b"one")
+    assert slots.read(7) == (version, b"one".ljust(64, b"\0"))
+    later = slots.write_if(7, version, b"two")
+    assert later is not None and later != version and slots.write_if(7, version, b"three") is None
+    slots[8] = bytes(range(64))
+    assert slots[8] == bytes(range(64)) and len(slots) == 10 and slots.size == 64
+    with pytest.raises(IndexError):
+        slots.read(10)
+    with pytest.raises(OverflowError):
+        slots.read(-1)
+    with pytest.raises((ValueError, rackmem.Error)):
+        slots.write(0, bytes(65))
+    assert len(rack.objects(name)) == 10
+
+
+def test_words_wrap_around_and_refuse_what_is_no_word(rack: rackmem.Rack, name: str) -> None:
+    words = rack.words(name, 4)
+    assert words.fetch_add(1, -1) == 0 and words[1] == 2**64 - 1
+    assert words.compare_exchange(2, 0, 5) == 0 and words.compare_exchange(2, 0, 6) == 5
+    assert words.swap(2, 9) == 5 and words.fetch_or(2, 6) == 9 and words.fetch_and(2, 3) == 15
+    assert list(words) == [0, 2**64 - 1, 3, 0] and len(words) == 4
+    for wrong in (-1, 2**64):
+        with pytest.raises(OverflowError):
+            words[0] = wrong
+    for index in (4, 10**9):
+        with pytest.raises(IndexError):
+            words.load(index)
+
+
+def test_names_are_listed_looked_at_and_removed(rack: rackmem.Rack, name: str) -> None:
+    rack.words(name + " a", 1)
+    users = rack.dict(name + " b")
+    users["x"] = 1
+    assert rack.names(name) == [name + " a", name + " b"]
+    assert rack.info(name + " a")["kind"] == "word" and rack.info(name + " b")["maker"] == rack.node
+    rack.remove(name + " a")
+    rack.remove(name + " b")
+    assert rack.names(name) == []
+    with pytest.raises(rackmem.NotFound):
+        rack.remove(name + " a")
+    with pytest.raises(rackmem.NotFound):
+        rack.words(name + " a")
+    with pytest.raises(ValueError):
+        rack.words("", 1)
+
+
+def test_handles_pickle_as_names(rack: rackmem.Rack, name: str) -> None:
+    for handle in [
+        rack.words(name + "w", 2),
+        rack.dict(name + "d"),
+        rack.lock(name + "l"),
+        rack.locked(name + "q", FIELDS),
+        rack.objects(name + "o", 2, 8),
+    ]:
+        again = pickle.loads(pickle.dumps(handle))
+        assert type(again) is type(handle) and repr(again) == repr(handle)
+
+
+FORKED = """
+import os, rackmem
+rack = rackmem.up(nodes=2)
+hits = rack.words("hits", 1)
+pid = os.fork()
+if pid == 0:
+    try:
+        hits.load(0)
+    except rackmem.Error as why:
+        print(why, flush=True)
+        os._exit(7)
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+print(hits.load(0))
+"""
+
+
+def test_a_forked_child_is_refused_and_its_parent_goes_on() -> None:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    said, count = done.stdout.strip().split("\n")
+    assert "spawn" in said and count == "0"
+
+
+def test_racks_that_are_not_there_and_wrong_sizes_say_what_to_do(tmp_path: os.PathLike[str]) -> None:
+    with pytest.raises(rackmem.Error, match="rack.toml"):
+        rackmem.join(os.path.join(tmp_path, "rack.toml"), 0)
+    with pytest.raises(rackmem.Error, match="nodes"):
+        rackmem.up(nodes=1)
+    with pytest.raises(rackmem.Error, match="nodes"):
+        rackmem.up(nodes=4, seats=4)
+    with pytest.raises(ValueError, match="64MiB"):
+        rackmem.up(nodes=2, memory="a lot")
+    with pytest.raises(rackmem.Error, match="memory"):
+        rackmem.up(nodes=2, memory=1)
+
+
+def test_the_command_comes_with_the_package() -> None:
+    done = subprocess.run([sys.executable, "-m", "rackmem", "up", "--help"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "--seats" in done.stdout
+
+
+def test_numpy_scalars_are_numbers(rack: rackmem.Rack, name: str) -> None:
+    words = rack.words(name, 2)
+    words.fetch_add(0, int(np.int64(3)))
+    assert words[np.int64(0).item()] == 3
