@@ -1,8 +1,8 @@
 //! Where what is. Sizes and offsets are in words of 8 bytes.
 //!
 //! ```text
-//! page 0    [`MAGIC`], slots, bytes of a key, bytes of a value, salt; [`NEXT`]: slots that were given out
-//! pages     the index: entries of one word, two for each slot; 0, or a slot's first line and a hash's low half
+//! page 0    magic, slots, bytes of a key, bytes of a value, salt
+//! pages     the index: 16 bits of each slot, four to a word: 0, or a tag of its key's hash
 //! pages     slots: version, lengths, key, value, the last two padded to whole words
 //! ```
 //! A slot begins at a cache line, and lies in one page if it fits.
@@ -11,13 +11,11 @@ use super::MappedStoreConfig;
 
 /// Word 0 of a store that is complete.
 pub(super) const MAGIC: u64 = 0x6b76_6d61_7070_6564;
-/// The word that counts the slots that were given out, in a line of its own.
-pub(super) const NEXT: usize = 8;
 
 const PAGE: u64 = 512;
 const LINE: u64 = 8;
-/// Slots are given out by so many pages, so that nodes that add keys do not fight for pages.
-const PAGES_AT_ONCE: u64 = 4;
+/// Slots of a word of the index.
+pub(super) const GROUP: u64 = 4;
 
 /// The sizes of a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,13 +28,21 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Room for all keys, also if each of so many nodes keeps slots that it does not use.
-    pub(super) fn of(config: &MappedStoreConfig, nodes: usize) -> Self {
+    /// Seven of eight slots are for the keys: the index has few lines, which stay in the processor's caches, and a search ends soon.
+    pub(super) fn of(config: &MappedStoreConfig) -> Self {
         let MappedStoreConfig { expected_keys, key_bytes, value_bytes, salt } = *config;
-        let of_one = Self { slots: 1, key_bytes, value_bytes, salt };
-        let (at_once, most) = (of_one.at_once(), u64::MAX >> 8);
-        let slots = expected_keys.min(most).next_multiple_of(at_once) + nodes as u64 * at_once;
-        Self { slots, ..of_one }
+        let slots = (expected_keys.min(u64::MAX >> 8) * 8).div_ceil(7).next_multiple_of(GROUP).max(GROUP);
+        Self { slots, key_bytes, value_bytes, salt }
+    }
+
+    /// Where the index begins.
+    pub(super) const fn index() -> usize {
+        PAGE as usize
+    }
+
+    /// Its words.
+    pub(super) const fn groups(&self) -> u64 {
+        self.slots / GROUP
     }
 
     /// The first word of a slot's value.
@@ -48,45 +54,47 @@ impl Layout {
         ((self.value() + self.value_bytes.div_ceil(8)) as u64).next_multiple_of(LINE)
     }
 
-    fn per_page(&self) -> u64 {
-        (PAGE / self.slot_words()).max(1)
-    }
-
-    /// Slots that are given out at once.
-    pub(super) fn at_once(&self) -> u64 {
-        self.per_page() * PAGES_AT_ONCE
-    }
-
-    /// Where the index begins.
-    pub(super) const fn index() -> usize {
-        PAGE as usize
-    }
-
-    /// Entries of the index: half of them are free when all slots are taken.
-    pub(super) const fn entries(&self) -> u64 {
-        self.slots.saturating_mul(2)
+    const fn per_page(&self) -> u64 {
+        let fit = PAGE / self.slot_words();
+        if fit == 0 { 1 } else { fit }
     }
 
     const fn first_slot(&self) -> u64 {
-        self.entries().saturating_add(PAGE - 1) / PAGE * PAGE + PAGE
+        PAGE + self.groups().next_multiple_of(PAGE)
     }
 
-    /// The line at which a slot begins.
-    pub(super) fn line(&self, slot: u64) -> u64 {
-        let (pages, stride) = (self.slot_words().div_ceil(PAGE), PAGE / self.per_page() / LINE);
-        self.first_slot() / LINE
-            + slot / self.per_page() * pages * (PAGE / LINE)
-            + slot % self.per_page() * stride
-    }
-
-    /// The first word of a line.
-    pub(super) const fn word(line: u64) -> usize {
-        (line * LINE) as usize
+    /// How slots are placed.
+    pub(super) const fn places(&self) -> Places {
+        let (per_page, pages) = (self.per_page(), self.slot_words().div_ceil(PAGE));
+        Places {
+            first: self.first_slot(),
+            per_page,
+            stride: PAGE / per_page / LINE * LINE,
+            skip: pages * PAGE,
+        }
     }
 
     /// All of it.
-    pub(super) fn bytes(&self) -> u64 {
-        let pages = (self.slots / self.per_page()).saturating_mul(self.slot_words().div_ceil(PAGE));
-        pages.saturating_mul(PAGE).saturating_add(self.first_slot()).saturating_mul(8)
+    pub(super) const fn bytes(&self) -> u64 {
+        let places = self.places();
+        let slots = self.slots.div_ceil(places.per_page).saturating_mul(places.skip);
+        slots.saturating_add(self.first_slot()).saturating_mul(8)
+    }
+}
+
+/// How slots are placed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Places {
+    first: u64,
+    per_page: u64,
+    stride: u64,
+    skip: u64,
+}
+
+impl Places {
+    /// The first word of a slot.
+    #[inline]
+    pub(super) const fn of(&self, slot: u64) -> usize {
+        (self.first + slot / self.per_page * self.skip + slot % self.per_page * self.stride) as usize
     }
 }

@@ -13,21 +13,21 @@
 //! | `error.rs` | what can go wrong |
 //!
 //! # Why operations are linearizable per key
-//! An entry of the index never changes once it is set, nor does the key in its slot. Who adds a key goes along the entries from where
-//! its hash points, fills a slot that nobody else knows of, and sets the first free entry by compare-exchange. Whoever adds the same
-//! key tries the same entry; one wins, and the other finds the key there. So no key has two slots. A slot is written by one thread at
-//! a time, and its version is odd meanwhile.
+//! A key is searched for group by group, from where its hash points to the first group with a free slot. Who adds a key claims that
+//! slot: one compare-exchange puts the key's tag beside those of the whole group, so none of them has changed since they were looked
+//! at. A claimed slot belongs to the first of all keys with its tag that is written there, and to none other ever; a writer whose key
+//! was not first goes on. So no key has two slots, and slots in front of a key's are never free again.
+//!
+//! A slot is written by one thread at a time. Its version is odd meanwhile, and becomes even with the end of it.
 //!
 //! | operation | takes effect when |
 //! | --- | --- |
-//! | a change of a key that was never there | its entry is set |
-//! | any other change, and one that finds a deleted key | the version becomes even |
-//! | `get` | the version is read the first time of two between which it stays the same, and even |
-//! | anything that finds no entry | the free entry is read |
+//! | anything that locks the key's slot | the version becomes even |
+//! | `get` of a key that has a slot | the version is read, even, and does not change before all is copied |
+//! | what finds no slot of the key | a claimed slot is read that has no key, or the group with a free slot |
 //!
 //! # What is lost
-//! A deleted key keeps its slot: the store has room for so many different keys. Each node that adds keys may leave some slots unused,
-//! for which there is room.
+//! A deleted key keeps its slot: the store has room for so many different keys.
 //!
 //! A writer that dies or is suspended in the middle of a value leaves it half-written. Who needs that key waits for 5 s, and then gets
 //! [`Error::Abandoned`], for ever if the writer is dead. Other keys go on. If the rack lost a page with the writer's node, or all of
@@ -56,13 +56,12 @@ mod slot;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use rackmem::{Discipline, GlobalAddr, Mapping, NodeHandle, NodeId, Rack};
 
-use self::layout::{Layout, MAGIC};
+use self::layout::{Layout, MAGIC, Places};
 
 pub use self::error::Error;
 
@@ -86,14 +85,14 @@ impl Default for MappedStoreConfig {
 }
 
 impl MappedStoreConfig {
-    /// Bytes that such a store takes, all of them in the memory of one node, on a rack of so many nodes.
-    pub fn bytes(&self, nodes: usize) -> u64 {
-        Layout::of(self, nodes).bytes()
+    /// Bytes that such a store takes, all of them in the memory of one node.
+    pub fn bytes(&self) -> u64 {
+        Layout::of(self).bytes()
     }
 }
 
-/// What entries of the index can say where it is: 2^32 lines.
-const MOST: u64 = 64 << 32;
+/// What can be mapped of a node's memory.
+const MOST: u64 = 512 << 30;
 /// How long a writer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -101,11 +100,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct MappedStore<M = Mapping> {
     root: GlobalAddr,
     layout: Layout,
+    places: Places,
     /// Which one writes.
     node: NodeId,
     patience: Duration,
-    /// Slots that were given out to this process and that are in no entry.
-    spare: Mutex<Vec<u64>>,
     memory: M,
 }
 
@@ -116,7 +114,7 @@ impl MappedStore {
     /// [`Error::Map`] where memory cannot be mapped; [`Error::Memory`] if the node has no room, or fails; [`Error::KeyTooLong`] if
     /// keys are to be longer than 4 MiB.
     pub fn create(rack: &Rack, handle: &mut NodeHandle, config: &MappedStoreConfig) -> Result<Self, Error> {
-        let (layout, most) = (Layout::of(config, handle.nodes()), slot::LONGEST_KEY);
+        let (layout, most) = (Layout::of(config), slot::LONGEST_KEY);
         if config.key_bytes > most {
             return Err(Error::KeyTooLong { len: config.key_bytes, most });
         }
@@ -168,7 +166,7 @@ impl MappedStore {
 
 impl<M: AsRef<[AtomicU64]>> MappedStore<M> {
     fn over(memory: M, root: GlobalAddr, layout: Layout, node: NodeId) -> Self {
-        Self { root, layout, node, patience: PATIENCE, spare: Mutex::default(), memory }
+        Self { root, layout, node, places: layout.places(), patience: PATIENCE, memory }
     }
 
     /// The store's address, for [`MappedStore::open`].

@@ -1,43 +1,83 @@
 //! The index, and what can be done with a key.
 
-use std::sync::PoisonError;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-use super::layout::{Layout, NEXT};
+use super::layout::{GROUP, Layout};
 use super::slot::{Slot, Writing};
 use super::{Error, MappedStore};
 use crate::kv::hash::KeyHash;
 
-/// The entries of a key, one after the other.
-struct Probe<'a> {
-    index: &'a [AtomicU64],
-    at: usize,
-    /// The low half of the hash.
-    tag: u32,
+/// The lowest bit of each of a word's tags.
+const LOWEST: u64 = 0x0001_0001_0001_0001;
+const TAG_BITS: u32 = 16;
+
+/// The highest bits of those tags that are 0.
+#[inline]
+const fn zeroes(tags: u64) -> u64 {
+    const HIGHEST: u64 = LOWEST << (TAG_BITS - 1);
+    !(((tags & !HIGHEST) + !HIGHEST) | tags) & HIGHEST
 }
 
-impl Probe<'_> {
-    /// The line of the next slot whose key may be this one. None: `at` is the free entry behind all of them.
+/// A search for a key, group of slots by group of slots.
+struct Probe<'a> {
+    index: &'a [AtomicU64],
+    /// The key's tag.
+    tag: u64,
+    at: usize,
+    /// Groups that were looked at before this one.
+    passed: usize,
+    /// The tags of the group, and which of those equal to the key's have not been looked at.
+    tags: u64,
+    equal: u64,
+}
+
+impl<'a> Probe<'a> {
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "an entry's low half")]
-    fn next(&mut self) -> Option<u64> {
-        loop {
-            let entry = self.index[self.at].load(Acquire);
-            if entry == 0 {
-                return None;
-            }
-            self.at = if self.at + 1 == self.index.len() { 0 } else { self.at + 1 };
-            if entry as u32 == self.tag {
-                return Some(entry >> 32);
-            }
-        }
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the hash's low bits are independent of where it points"
+    )]
+    fn new(index: &'a [AtomicU64], hash: KeyHash) -> Self {
+        let tag = u64::from((hash.bits() as u16).max(1));
+        let at = hash.below(index.len() as u64) as usize;
+        let mut probe = Self { index, tag, at, passed: 0, tags: 0, equal: 0 };
+        probe.look();
+        probe
     }
 
-    /// Sets the free entry. False: somebody else has.
-    fn set(&self, line: u64) -> bool {
-        let entry = line << 32 | u64::from(self.tag);
-        self.index[self.at].compare_exchange(0, entry, Release, Relaxed).is_ok()
+    #[inline]
+    fn look(&mut self) {
+        self.tags = self.index[self.at].load(Acquire);
+        self.equal = zeroes(self.tags ^ (self.tag * LOWEST));
+    }
+
+    /// The next slot that may be the key's. None: there is none, and, with `claim`, none is free either. Otherwise that claims a free
+    /// slot for the key before it gives up.
+    #[inline]
+    fn next(&mut self, claim: bool) -> Option<u64> {
+        loop {
+            if self.equal != 0 {
+                let slot = self.at as u64 * GROUP + u64::from(self.equal.trailing_zeros() / TAG_BITS);
+                self.equal &= self.equal - 1;
+                return Some(slot);
+            }
+            let free = zeroes(self.tags);
+            if free == 0 {
+                self.passed += 1;
+                if self.passed == self.index.len() {
+                    return None;
+                }
+                self.at = if self.at + 1 == self.index.len() { 0 } else { self.at + 1 };
+            } else if claim {
+                let claimed = self.tags | self.tag << (free.trailing_zeros() / TAG_BITS * TAG_BITS);
+                // Whether or not somebody else was first: what is in the group now is looked at.
+                let _ = self.index[self.at].compare_exchange(self.tags, claimed, AcqRel, Relaxed);
+            } else {
+                return None;
+            }
+            self.look();
+        }
     }
 }
 
@@ -49,10 +89,11 @@ impl<M: AsRef<[AtomicU64]>> MappedStore<M> {
     #[inline]
     pub fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
         let mut probe = self.probe(key)?;
-        while let Some(line) = probe.next() {
-            let slot = self.slot(line);
-            if slot.has(key) {
-                return slot.read(value, self.patience);
+        while let Some(slot) = probe.next(false) {
+            let slot = self.slot(slot);
+            slot.ask();
+            if let Some(present) = slot.read(key, value, self.patience)? {
+                return Ok(present);
             }
         }
         value.clear();
@@ -121,24 +162,12 @@ impl<M: AsRef<[AtomicU64]>> MappedStore<M> {
     /// Sets the value, if the key is absent or what is there is to be replaced. True if the key was present.
     fn set(&self, key: &[u8], value: &[u8], replace: bool) -> Result<bool, Error> {
         self.check(value)?;
-        let mut probe = self.probe(key)?;
-        loop {
-            if let Some(writing) = self.lock(&mut probe, key)? {
-                let present = writing.len().is_some();
-                if replace || !present {
-                    writing.set(Some(value));
-                }
-                return Ok(present);
-            }
-            let spare = self.spare()?;
-            let line = self.layout.line(spare);
-            self.slot(line).fill(key, value);
-            if probe.set(line) {
-                return Ok(false);
-            }
-            // Somebody added a key there, perhaps this one.
-            self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(spare);
+        let writing = self.lock(key, true)?.ok_or(Error::Full { slots: self.layout.slots })?;
+        let present = writing.len().is_some();
+        if replace || !present {
+            writing.set(Some(value));
         }
+        Ok(present)
     }
 
     fn check(&self, value: &[u8]) -> Result<(), Error> {
@@ -147,28 +176,30 @@ impl<M: AsRef<[AtomicU64]>> MappedStore<M> {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "the low half of a hash")]
     fn probe(&self, key: &[u8]) -> Result<Probe<'_>, Error> {
-        let (len, most, entries) = (key.len(), self.layout.key_bytes, self.layout.entries());
+        let (len, most) = (key.len(), self.layout.key_bytes);
         if len > most {
             return Err(Error::KeyTooLong { len, most });
         }
-        let hash = KeyHash::of(key, self.layout.salt);
-        let index = &self.memory.as_ref()[Layout::index()..][..entries as usize];
-        Ok(Probe { index, at: hash.below(entries) as usize, tag: hash.bits() as u32 })
+        let index = &self.memory.as_ref()[Layout::index()..][..self.layout.groups() as usize];
+        Ok(Probe::new(index, KeyHash::of(key, self.layout.salt)))
     }
 
     #[inline]
-    fn slot(&self, line: u64) -> Slot<'_> {
-        let words = &self.memory.as_ref()[Layout::word(line)..][..self.layout.slot_words() as usize];
+    fn slot(&self, slot: u64) -> Slot<'_> {
+        let words = &self.memory.as_ref()[self.places.of(slot)..][..self.layout.slot_words() as usize];
         Slot { words, value: self.layout.value() }
     }
 
-    /// The slot of a key, to be written. None: there is none, and the probe is at the free entry.
-    fn lock<'a>(&'a self, probe: &mut Probe<'a>, key: &[u8]) -> Result<Option<Writing<'a>>, Error> {
-        while let Some(line) = probe.next() {
-            // Whose key is another one, has the same half of a hash: rare enough to disturb it.
-            let writing = self.slot(line).lock(self.node, self.patience)?;
+    /// The slot of a key, to be written. None: there is none, or, with `claim`, no slot is free for it.
+    fn lock(&self, key: &[u8], claim: bool) -> Result<Option<Writing<'_>>, Error> {
+        let mut probe = self.probe(key)?;
+        while let Some(slot) = probe.next(claim) {
+            // Other keys have the same tag so rarely that it does not matter whether theirs are locked for a moment.
+            let writing = self.slot(slot).lock(self.node, self.patience)?;
+            if claim {
+                writing.take(key);
+            }
             if writing.has(key) {
                 return Ok(Some(writing));
             }
@@ -178,18 +209,7 @@ impl<M: AsRef<[AtomicU64]>> MappedStore<M> {
 
     /// The slot of a key that is present, and the length of its value.
     pub(super) fn lock_present(&self, key: &[u8]) -> Result<Option<(Writing<'_>, usize)>, Error> {
-        let writing = self.lock(&mut self.probe(key)?, key)?;
+        let writing = self.lock(key, false)?;
         Ok(writing.and_then(|writing| writing.len().map(|len| (writing, len))))
-    }
-
-    /// A slot that is in no entry.
-    fn spare(&self) -> Result<u64, Error> {
-        let (slots, at_once) = (self.layout.slots, self.layout.at_once());
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        if spare.is_empty() {
-            let first = self.memory.as_ref()[NEXT].fetch_add(at_once, Relaxed);
-            spare.extend((first..slots.min(first.saturating_add(at_once))).rev());
-        }
-        spare.pop().ok_or(Error::Full { slots })
     }
 }

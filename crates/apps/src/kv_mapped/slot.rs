@@ -1,4 +1,4 @@
-//! One slot: a key that never changes once it is in the index, and its value behind a version.
+//! One slot: a key that never changes once it is there, and its value, behind a version.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, fence};
@@ -13,14 +13,19 @@ const VERSION: usize = 0;
 const LENGTHS: usize = 1;
 const KEY: usize = 2;
 
-/// In a version: the value is being written, by the node in the bits from here on.
+/// In a version: the slot is being written, by the node in the bits from here on.
 const WRITING: u64 = 1;
 const NODE: u32 = 48;
-/// In the lengths: the key is present; the key's length is from here on, in front of it the value's.
+/// In the lengths: the key is present; the slot has a key, whose length is from here on; in front of it the value's.
 const PRESENT: u64 = 1 << 63;
+const KEYED: u64 = 1 << 62;
 const KEY_LEN: u32 = 40;
+const VALUE_LEN: u64 = (1 << KEY_LEN) - 1;
 /// The longest key that lengths can say.
 pub(super) const LONGEST_KEY: usize = (1 << 22) - 1;
+
+/// About as many lines as a core waits for at once.
+const LINES_AT_ONCE: usize = 20;
 
 /// A slot.
 #[derive(Clone, Copy)]
@@ -31,33 +36,27 @@ pub(super) struct Slot<'a> {
 }
 
 impl<'a> Slot<'a> {
-    /// The key's words are those of the key, the last one padded with zeroes.
+    /// Asks for the first lines at once. Who waits for the first one before it asks for the next waits for memory many times.
     #[inline]
-    pub(super) fn has(&self, key: &[u8]) -> bool {
+    pub(super) fn ask(&self) {
+        for line in self.words.chunks(8).take(LINES_AT_ONCE) {
+            line[0].load(Relaxed);
+        }
+    }
+
+    #[inline]
+    fn lengths(&self) -> u64 {
+        self.words[LENGTHS].load(Relaxed)
+    }
+
+    /// It is the slot of this key.
+    #[inline]
+    fn has(&self, key: &[u8]) -> bool {
         let (whole, rest) = key.as_chunks::<8>();
         let word = |at: usize| self.words[KEY + at].load(Relaxed);
-        let len = self.words[LENGTHS].load(Relaxed) & !PRESENT;
-        len >> KEY_LEN == key.len() as u64
+        self.lengths() & !PRESENT & !VALUE_LEN == keyed(key)
             && whole.iter().enumerate().all(|(at, chunk)| word(at) == u64::from_le_bytes(*chunk))
             && (rest.is_empty() || word(whole.len()) == last_word(key))
-    }
-
-    /// Fills a slot that is not in the index, so that nobody else looks at it.
-    pub(super) fn fill(&self, key: &[u8], value: &[u8]) {
-        let (whole, rest) = key.as_chunks::<8>();
-        for (word, chunk) in self.words[KEY..].iter().zip(whole) {
-            word.store(u64::from_le_bytes(*chunk), Relaxed);
-        }
-        if !rest.is_empty() {
-            self.words[KEY + whole.len()].store(last_word(key), Relaxed);
-        }
-        self.set_lengths(key.len() as u64, value.len(), true);
-        self.value(value.len()).write(0, value);
-    }
-
-    fn set_lengths(&self, key: u64, value: usize, present: bool) {
-        let present = if present { PRESENT } else { 0 };
-        self.words[LENGTHS].store(present | key << KEY_LEN | value as u64, Relaxed);
     }
 
     #[inline]
@@ -65,26 +64,31 @@ impl<'a> Slot<'a> {
         Window::new(&self.words[self.value..], 0, len)
     }
 
-    /// Copies the value, as it is. False: the key is absent; nothing is left in `into` then.
+    /// Copies the value. False: the key is absent; nothing is left in `into` then.
     #[inline]
     fn copy(&self, into: &mut Vec<u8>) -> bool {
-        let lengths = self.words[LENGTHS].load(Relaxed);
+        let lengths = self.lengths();
         let present = lengths & PRESENT != 0;
-        let len = if present { (lengths & ((1 << KEY_LEN) - 1)) as usize } else { 0 };
+        let len = if present { (lengths & VALUE_LEN) as usize } else { 0 };
         // Not cleared before: what is as long as the last one needs no zeroes.
         into.resize(len, 0);
         self.value(len).read(0, into);
         present
     }
 
-    /// The same, as it was at one moment.
+    /// Copies the value of this key, as it was at one moment, and says whether it was present. None: the slot is not this key's.
     #[inline]
-    pub(super) fn read(&self, into: &mut Vec<u8>, patience: Duration) -> Result<bool, Error> {
+    pub(super) fn read(
+        &self,
+        key: &[u8],
+        into: &mut Vec<u8>,
+        patience: Duration,
+    ) -> Result<Option<bool>, Error> {
         let mut wait = Wait::new(patience);
         loop {
             let version = self.words[VERSION].load(Acquire);
             if version & WRITING == 0 {
-                let present = self.copy(into);
+                let present = if self.has(key) { Some(self.copy(into)) } else { None };
                 fence(Acquire);
                 if self.words[VERSION].load(Relaxed) == version {
                     return Ok(present);
@@ -117,6 +121,12 @@ impl<'a> Slot<'a> {
     }
 }
 
+/// What lengths say of a key that is there.
+#[inline]
+const fn keyed(key: &[u8]) -> u64 {
+    KEYED | (key.len() as u64) << KEY_LEN
+}
+
 /// A slot that its thread writes, until this is dropped.
 pub(super) struct Writing<'a> {
     slot: Slot<'a>,
@@ -129,10 +139,19 @@ impl Writing<'_> {
         self.slot.has(key)
     }
 
+    /// Makes it the slot of this key, absent so far, if it is no other key's.
+    pub(super) fn take(&self, key: &[u8]) {
+        if self.slot.lengths() == 0 {
+            // The slot has never been written: what pads the last word is zero.
+            Window::new(&self.slot.words[KEY..], 0, key.len()).write(0, key);
+            self.slot.words[LENGTHS].store(keyed(key), Relaxed);
+        }
+    }
+
     /// The length of the value, if the key is present.
     pub(super) fn len(&self) -> Option<usize> {
-        let lengths = self.slot.words[LENGTHS].load(Relaxed);
-        (lengths & PRESENT != 0).then_some((lengths & ((1 << KEY_LEN) - 1)) as usize)
+        let lengths = self.slot.lengths();
+        (lengths & PRESENT != 0).then_some((lengths & VALUE_LEN) as usize)
     }
 
     pub(super) fn copy(&self, into: &mut Vec<u8>) -> bool {
@@ -141,9 +160,9 @@ impl Writing<'_> {
 
     /// Sets the value, which fits; none: the key is absent.
     pub(super) fn set(&self, value: Option<&[u8]>) {
-        let key = (self.slot.words[LENGTHS].load(Relaxed) & !PRESENT) >> KEY_LEN;
-        let bytes = value.unwrap_or_default();
-        self.slot.set_lengths(key, bytes.len(), value.is_some());
+        let key = self.slot.lengths() & !PRESENT & !VALUE_LEN;
+        let (bytes, present) = (value.unwrap_or_default(), if value.is_some() { PRESENT } else { 0 });
+        self.slot.words[LENGTHS].store(present | key | bytes.len() as u64, Relaxed);
         self.slot.value(bytes.len()).write(0, bytes);
     }
 

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         .iter()
         .map(|workload| match args.store {
             Choice::Chain => memory_for_chains(args, workload),
-            Choice::Mapped => memory_for_mapped(args.nodes, workload),
+            Choice::Mapped => memory_for_mapped(workload),
             Choice::Objects => memory_for_objects(args, workload),
             _ => memory_for(args.nodes, args.block_size, workload),
         })

@@ -119,10 +119,10 @@ pub(crate) fn memory_for_objects(args: &Args, workload: &Workload) -> Bytes {
 }
 
 /// The same where the records are in mapped memory, all of them in that of node 0.
-pub(crate) fn memory_for_mapped(nodes: usize, workload: &Workload) -> Bytes {
+pub(crate) fn memory_for_mapped(workload: &Workload) -> Bytes {
     /// Chunks of allocators.
     const BESIDE: u64 = 64 << 20;
-    Bytes(mapped_config(workload).bytes(nodes).saturating_add(BESIDE))
+    Bytes(mapped_config(workload).bytes().saturating_add(BESIDE))
 }
 
 /// The same where the records are in chains.
