@@ -197,9 +197,7 @@ impl<M: AsRef<[AtomicU64]>> MappedStore<M> {
         while let Some(slot) = probe.next(claim) {
             // Other keys have the same tag so rarely that it does not matter whether theirs are locked for a moment.
             let writing = self.slot(slot).lock(self.node, self.patience)?;
-            if claim {
-                writing.take(key);
-            }
+            writing.take(key);
             if writing.has(key) {
                 return Ok(Some(writing));
             }

@@ -1,6 +1,7 @@
 //! The table on plain memory: a thread is a node where each has a store of its own over the same words.
 
 use std::collections::BTreeMap;
+use std::sync::Barrier;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::thread;
@@ -136,6 +137,28 @@ fn a_writer_that_stopped_in_the_middle_is_named_and_other_keys_go_on() {
     let failed = stores[0].put(b"one", b"3");
     assert!(matches!(failed, Err(Error::Abandoned { node: NodeId(1) })), "{failed:?}");
     assert_eq!(get(&stores[0], b"two"), Some(vec![b'2']));
+}
+
+#[test]
+fn each_key_that_nodes_add_at_once_is_added_by_one_of_them() {
+    const KEYS: u32 = 400;
+    for round in 0..50 {
+        let config =
+            MappedStoreConfig { expected_keys: KEYS.into(), salt: round, ..MappedStoreConfig::default() };
+        let (memory, start) = (memory(&config), Barrier::new(NODES.into()));
+        let added = &|node| {
+            let store = Store { patience: super::PATIENCE, ..store(&memory, &config, node) };
+            start.wait();
+            (0..KEYS).filter(|key| store.insert(&key.to_le_bytes(), &[1]).unwrap()).count()
+        };
+        let added: usize = thread::scope(|scope| {
+            let nodes = [0, 1, 2].map(|node| scope.spawn(move || added(node)));
+            nodes.into_iter().map(|node| node.join().unwrap()).sum()
+        });
+        assert_eq!(added, KEYS as usize, "round {round}");
+        let store = store(&memory, &config, 0);
+        assert!((0..KEYS).all(|key| get(&store, &key.to_le_bytes()) == Some(vec![1])), "round {round}");
+    }
 }
 
 const OPERATIONS: u64 = 4000;
