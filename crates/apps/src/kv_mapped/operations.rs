@@ -20,7 +20,7 @@ const fn zeroes(tags: u64) -> u64 {
 }
 
 /// A search for a key, group of slots by group of slots.
-struct Probe<'a> {
+pub(super) struct Probe<'a> {
     index: &'a [AtomicU64],
     /// The key's tag.
     tag: u64,
@@ -38,7 +38,7 @@ impl<'a> Probe<'a> {
         clippy::cast_possible_truncation,
         reason = "the hash's low bits are independent of where it points"
     )]
-    fn new(index: &'a [AtomicU64], hash: KeyHash) -> Self {
+    pub(super) fn new(index: &'a [AtomicU64], hash: KeyHash) -> Self {
         let tag = u64::from((hash.bits() as u16).max(1));
         let at = hash.below(index.len() as u64) as usize;
         let mut probe = Self { index, tag, at, passed: 0, tags: 0, equal: 0 };
@@ -55,7 +55,7 @@ impl<'a> Probe<'a> {
     /// The next slot that may be the key's. None: there is none, and, with `claim`, none is free either. Otherwise that claims a free
     /// slot for the key before it gives up.
     #[inline]
-    fn next(&mut self, claim: bool) -> Option<u64> {
+    pub(super) fn next(&mut self, claim: bool) -> Option<u64> {
         loop {
             if self.equal != 0 {
                 let slot = self.at as u64 * GROUP + u64::from(self.equal.trailing_zeros() / TAG_BITS);

@@ -13,7 +13,9 @@ use rackmem::{GlobalAddr, Nanos, NodeId};
 use random::Dice;
 
 use super::layout::Layout;
+use super::operations::Probe;
 use super::{Error, MappedStore, MappedStoreConfig};
+use crate::kv::hash::KeyHash;
 
 type Store<'a> = MappedStore<&'a [AtomicU64]>;
 
@@ -137,6 +139,17 @@ fn a_writer_that_stopped_in_the_middle_is_named_and_other_keys_go_on() {
     let failed = stores[0].put(b"one", b"3");
     assert!(matches!(failed, Err(Error::Abandoned { node: NodeId(1) })), "{failed:?}");
     assert_eq!(get(&stores[0], b"two"), Some(vec![b'2']));
+}
+
+#[test]
+fn who_claims_a_slot_in_a_group_that_has_changed_since_looks_again() {
+    let index = [AtomicU64::new(0)];
+    let search = |key: &[u8]| Probe::new(&index, KeyHash::of(key, 0));
+    // All of them see an empty group. The third has the first one's key.
+    let [mut first, mut second, mut third] = [&b"one"[..], b"two", b"one"].map(search);
+    assert_eq!([first.next(true), second.next(true), third.next(true)], [Some(0), Some(1), Some(0)]);
+    // If another key with the same tag took that slot, a third one is claimed, and all of the group looked at once more.
+    assert_eq!([third.next(true), third.next(true), search(b"three").next(false)], [Some(0), Some(2), None]);
 }
 
 #[test]

@@ -119,7 +119,7 @@ pub(crate) fn memory_for_objects(args: &Args, workload: &Workload) -> Bytes {
 }
 
 /// The same where the records are in mapped memory, all of them in that of node 0.
-pub(crate) fn memory_for_mapped(workload: &Workload) -> Bytes {
+pub fn memory_for_mapped(workload: &Workload) -> Bytes {
     /// Chunks of allocators.
     const BESIDE: u64 = 64 << 20;
     Bytes(mapped_config(workload).bytes().saturating_add(BESIDE))
