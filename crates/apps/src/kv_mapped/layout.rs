@@ -28,7 +28,8 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Seven of eight slots are for the keys: the index has few lines, which stay in the processor's caches, and a search ends soon.
+    /// Seven of eight slots are for the keys: the index has few lines, which stay in the processor's caches, and a
+    /// search ends soon.
     pub(super) fn of(config: &MappedStoreConfig) -> Self {
         let MappedStoreConfig { expected_keys, key_bytes, value_bytes, salt } = *config;
         let slots = (expected_keys.min(u64::MAX >> 8) * 8).div_ceil(7).next_multiple_of(GROUP).max(GROUP);

@@ -1,9 +1,9 @@
 //! A key-value store in mapped memory: what a program can build of plain atomics that all nodes of a rack share.
 //!
-//! A table in one coherent allocation, which every node maps. A lookup is loads through pointers; a change takes the version of the
-//! key's slot by compare-exchange. Mapped memory has the language's memory model across nodes (`docs/mapped.md`), so nothing here but
-//! [`MappedStore::create`] and [`MappedStore::open`] knows that there are nodes. It runs where memory can be mapped: in processes
-//! that have joined a rack.
+//! A table in one coherent allocation, which every node maps. A lookup is loads through pointers; a change takes the
+//! version of the key's slot by compare-exchange. Mapped memory has the language's memory model across nodes
+//! (`docs/mapped.md`), so nothing here but [`MappedStore::create`] and [`MappedStore::open`] knows that there are
+//! nodes. It runs where memory can be mapped: in processes that have joined a rack.
 //!
 //! | file | holds |
 //! | --- | --- |
@@ -13,10 +13,11 @@
 //! | `error.rs` | what can go wrong |
 //!
 //! # Why operations are linearizable per key
-//! A key is searched for group by group, from where its hash points to the first group with a free slot. Who adds a key claims that
-//! slot: one compare-exchange puts the key's tag beside those of the whole group, so none of them has changed since they were looked
-//! at. A claimed slot belongs to the first of all keys with its tag that is written there, and to none other ever; a writer whose key
-//! was not first goes on. So no key has two slots, and slots in front of a key's are never free again.
+//! A key is searched for group by group, from where its hash points to the first group with a free slot. Who adds a
+//! key claims that slot: one compare-exchange puts the key's tag beside those of the whole group, so none of them has
+//! changed since they were looked at. A claimed slot belongs to the first of all keys with its tag that is written
+//! there, and to none other ever; a writer whose key was not first goes on. So no key has two slots, and slots in
+//! front of a key's are never free again.
 //!
 //! A slot is written by one thread at a time. Its version is odd meanwhile, and becomes even with the end of it.
 //!
@@ -29,9 +30,10 @@
 //! # What is lost
 //! A deleted key keeps its slot: the store has room for so many different keys.
 //!
-//! A writer that dies or is suspended in the middle of a value leaves it half-written. Who needs that key waits for 5 s, and then gets
-//! [`Error::Abandoned`], for ever if the writer is dead. Other keys go on. If the rack lost a page with the writer's node, or all of
-//! the table with the node that created it, an access ends the process, as it does in all mapped memory.
+//! A writer that dies or is suspended in the middle of a value leaves it half-written. Who needs that key waits for
+//! 5 s, and then gets [`Error::Abandoned`], for ever if the writer is dead. Other keys go on. If the rack lost a page
+//! with the writer's node, or all of the table with the node that created it, an access ends the process, as it does
+//! in all mapped memory.
 //!
 //! ```no_run
 //! use apps::kv_mapped::{MappedStore, MappedStoreConfig};
@@ -41,7 +43,7 @@
 //! let store = MappedStore::create(&rack, &mut rack.here(), &MappedStoreConfig::default())?;
 //! store.put(b"visits", &[41])?;
 //!
-//! // Any other process of the rack needs the address of its root, and has the store open once.
+//! // In another process of the rack, which was told the address of the root.
 //! let same = MappedStore::open(&rack, &mut rack.here(), store.root())?;
 //! let mut value = Vec::new();
 //! same.read_modify_write(b"visits", &mut value, |count| count[0] += 1)?;
@@ -111,8 +113,8 @@ impl MappedStore {
     /// A new store, in the memory of the handle's node.
     ///
     /// # Errors
-    /// [`Error::Map`] where memory cannot be mapped; [`Error::Memory`] if the node has no room, or fails; [`Error::KeyTooLong`] if
-    /// keys are to be longer than 4 MiB.
+    /// [`Error::Map`] where memory cannot be mapped; [`Error::Memory`] if the node has no room, or fails;
+    /// [`Error::KeyTooLong`] if keys are to be longer than 4 MiB.
     pub fn create(rack: &Rack, handle: &mut NodeHandle, config: &MappedStoreConfig) -> Result<Self, Error> {
         let (layout, most) = (Layout::of(config), slot::LONGEST_KEY);
         if config.key_bytes > most {
@@ -138,8 +140,8 @@ impl MappedStore {
     /// The store whose root is there, which [`MappedStore::root`] has named. A process has it open once at a time.
     ///
     /// # Errors
-    /// [`Error::NotAStore`]; [`Error::Map`] where memory cannot be mapped, or where it is open in this process; [`Error::Memory`] if
-    /// the rack's memory fails.
+    /// [`Error::NotAStore`]; [`Error::Map`] where memory cannot be mapped, or where it is open in this process;
+    /// [`Error::Memory`] if the rack's memory fails.
     pub fn open(rack: &Rack, handle: &mut NodeHandle, root: GlobalAddr) -> Result<Self, Error> {
         if handle.read_word(root)? != MAGIC {
             return Err(Error::NotAStore { root });

@@ -52,8 +52,8 @@ impl<'a> Probe<'a> {
         self.equal = zeroes(self.tags ^ (self.tag * LOWEST));
     }
 
-    /// The next slot that may be the key's. None: there is none, and, with `claim`, none is free either. Otherwise that claims a free
-    /// slot for the key before it gives up.
+    /// The next slot that may be the key's. None: there is none, and, with `claim`, none is free either. Otherwise
+    /// that claims a free slot for the key before it gives up.
     #[inline]
     pub(super) fn next(&mut self, claim: bool) -> Option<u64> {
         loop {
@@ -139,8 +139,8 @@ impl<M: AsRef<[AtomicU64]>> MappedStore<M> {
         Ok(true)
     }
 
-    /// Changes the value of `key`; what it becomes is in `value` then. False if the key is absent. `change` runs once at most, while
-    /// others wait for the key.
+    /// Changes the value of `key`; what it becomes is in `value` then. False if the key is absent. `change` runs once
+    /// at most, while others wait for the key.
     ///
     /// # Errors
     /// [`Error::ValueTooLong`]; as [`MappedStore::get`].

@@ -36,7 +36,8 @@ pub(super) struct Slot<'a> {
 }
 
 impl<'a> Slot<'a> {
-    /// Asks for the first lines at once. Who waits for the first one before it asks for the next waits for memory many times.
+    /// Asks for the first lines at once. Who waits for the first one before it asks for the next waits for memory
+    /// many times.
     #[inline]
     pub(super) fn ask(&self) {
         for line in self.words.chunks(8).take(LINES_AT_ONCE) {
@@ -76,7 +77,8 @@ impl<'a> Slot<'a> {
         present
     }
 
-    /// Copies the value of this key, as it was at one moment, and says whether it was present. None: the slot is not this key's.
+    /// Copies the value of this key, as it was at one moment, and says whether it was present. None: the slot is not
+    /// this key's.
     #[inline]
     pub(super) fn read(
         &self,
@@ -102,7 +104,8 @@ impl<'a> Slot<'a> {
     /// Waits until nobody writes it, and does so.
     pub(super) fn lock(self, node: NodeId, patience: Duration) -> Result<Writing<'a>, Error> {
         let (mut wait, version) = (Wait::new(patience), &self.words[VERSION]);
-        // A guess: a compare-exchange brings the page to be written whatever it finds, a load before it would bring it twice.
+        // A guess: a compare-exchange brings the page to be written whatever it finds, a load before it would bring
+        // it twice.
         let mut seen = 0;
         loop {
             let writing = seen | WRITING | u64::from(node.0) << NODE;

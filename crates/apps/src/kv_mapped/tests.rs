@@ -148,7 +148,8 @@ fn who_claims_a_slot_in_a_group_that_has_changed_since_looks_again() {
     // All of them see an empty group. The third has the first one's key.
     let [mut first, mut second, mut third] = [&b"one"[..], b"two", b"one"].map(search);
     assert_eq!([first.next(true), second.next(true), third.next(true)], [Some(0), Some(1), Some(0)]);
-    // If another key with the same tag took that slot, a third one is claimed, and all of the group looked at once more.
+    // If another key with the same tag took that slot, a third one is claimed, and all of the group looked at once
+    // more.
     assert_eq!([third.next(true), third.next(true), search(b"three").next(false)], [Some(0), Some(2), None]);
 }
 

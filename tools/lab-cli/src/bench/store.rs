@@ -1,4 +1,4 @@
-//! `rackmem-lab bench store`: YCSB C on one node, with a store in mapped memory against the one that is reached by calls.
+//! `rackmem-lab bench store`: YCSB C on one node, with a store in mapped memory against one that is reached by calls.
 //!
 //! Runs take turns, each on a fresh rack of processes over shared memory, with what `rackmem ycsb` has by default.
 
@@ -70,7 +70,8 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         let row = |store: &str, per_s: f64| vec![store.to_owned(), format!("{:.2} M", per_s / 1e6)];
         let verdict = if ratio >= LEAST { "met" } else { "missed" };
         format!(
-            "YCSB C on one node: {} records of {} B (medians of {} rounds)\n\n{}\nTarget: at least {LEAST}x; it is {ratio:.2}x: {verdict}\n",
+            "YCSB C on one node: {} records of {} B (medians of {} rounds)\n\n{}\n\
+             Target: at least {LEAST}x; it is {ratio:.2}x: {verdict}\n",
             workload.records,
             workload.record_len(),
             args.rounds,
