@@ -1,6 +1,6 @@
 //! rackmem: applications, written once against the API.
 //!
-//! All of it but [`chains`], [`kv_locked`], [`named`] and [`objects`] is generic over [`rackmem::Memory`], so that the same code runs on live racks (where every
+//! All of it but [`chains`], [`kv_locked`], [`kv_mapped`], [`named`] and [`objects`] is generic over [`rackmem::Memory`], so that the same code runs on live racks (where every
 //! future is ready at its first poll) and on simulated ones (where a worker is suspended while virtual time
 //! passes).
 //!
@@ -9,6 +9,7 @@
 //! | [`chains`] | a store on memory that has nothing but a NIC: for live racks only |
 //! | [`kv`] | a distributed key-value store on coherent memory, linearizable per key, without locks |
 //! | [`kv_locked`] | the same in regions that locks carry: for live racks only |
+//! | [`kv_mapped`] | the same in mapped memory, of plain atomics: for racks of processes only |
 //! | [`named`] | stores that other programs find by a name |
 //! | [`objects`] | a read-mostly store whose buckets are read whole, one-sidedly: for live racks only |
 #![forbid(unsafe_code)]
@@ -16,5 +17,6 @@
 pub mod chains;
 pub mod kv;
 pub mod kv_locked;
+pub mod kv_mapped;
 pub mod named;
 pub mod objects;

@@ -63,7 +63,7 @@ impl KeyHash {
 
 /// The bytes of a key that do not fill a whole word, as a word padded with zeroes.
 #[inline]
-pub(super) fn last_word(key: &[u8]) -> u64 {
+pub(crate) fn last_word(key: &[u8]) -> u64 {
     let loose = key.len() % 8;
     match key.last_chunk() {
         // The last eight bytes, without those that belong to the word before.

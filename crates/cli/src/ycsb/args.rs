@@ -27,6 +27,7 @@ Examples:
   rackmem ycsb --workload C --directory home         without the switch: the homes do all the work
   rackmem ycsb --store chain --workload A --steering all --steer-reads
   rackmem ycsb --transport shm --nodes 4             a process for each node and one for the switch
+  rackmem ycsb --transport shm --nodes 2 --store mapped
   rackmem ycsb --workload A --records 1000 --operations 100000 --history run.jsonl
 
 Sizes are bytes or binary units: 4096, 4KiB, 64MiB.";
@@ -89,8 +90,7 @@ pub struct Args {
     #[arg(long)]
     pub(crate) peek: bool,
 
-    /// Which engine keeps the records: coherent memory without locks, or buckets behind locks that carry them. By default the
-    /// latter for records that do not fit a block
+    /// Which engine keeps the records. By default coherent memory, and buckets behind locks for records that do not fit a block
     #[arg(long, value_enum, default_value_t = Choice::Auto)]
     pub(crate) store: Choice,
 
@@ -211,6 +211,15 @@ impl Args {
 
     /// The workloads as the store does them: of chains, values are replaced as a whole.
     pub(crate) fn for_store(&self, workloads: Vec<Workload>) -> Result<Vec<Workload>, Fault> {
+        if self.store == Choice::Mapped {
+            if self.transport == TransportKind::Inline {
+                return Err(Fault::usage(
+                    "--store mapped is reached through pointers, which do not say which node of one process uses them: add \
+                     --transport shm or udp, where each node is a process",
+                ));
+            }
+            rackmem::can_map().map_err(|why| Fault::usage(format_args!("--store mapped: {why}")))?;
+        }
         if self.store != Choice::Chain {
             let given = [("--steering", self.steering != Steering::Off), ("--lease", self.lease.is_some())];
             let given =

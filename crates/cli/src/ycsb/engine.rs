@@ -1,11 +1,14 @@
-//! Which engine keeps the records: coherent memory, regions that locks carry, objects, or chains.
+//! Which engine keeps the records: coherent memory, regions that locks carry, mapped memory, objects, or chains.
+
+use std::sync::Arc;
 
 use apps::chains::{ChainStore, ChainStoreConfig};
 use apps::kv::{KvConfig, KvStore};
 use apps::kv_locked::{LockedStore, LockedStoreConfig};
+use apps::kv_mapped::{MappedStore, MappedStoreConfig};
 use apps::objects::{ObjectStore, ObjectStoreConfig, Sabres};
 use clap::ValueEnum;
-use rackmem::{BlockSize, GlobalAddr, Nanos, NodeHandle, NodeId, block_on};
+use rackmem::{BlockSize, GlobalAddr, Nanos, NodeHandle, NodeId, Rack, block_on};
 use serde::{Deserialize, Serialize};
 
 use super::store::{Session, StoreError};
@@ -20,6 +23,8 @@ pub enum Choice {
     Coherent,
     /// Buckets behind locks that carry them
     Locked,
+    /// A table in mapped memory, reached through pointers (only with --transport shm or udp)
+    Mapped,
     /// Buckets that are objects: a lookup reads one whole, where the memory is; for what is read much more than written
     Objects,
     /// Versions in chains, in the memory of node 0, or of some nodes, where nothing but a NIC looks at them
@@ -34,6 +39,8 @@ pub enum Engine {
     Coherent,
     /// `apps::kv_locked`.
     Locked,
+    /// `apps::kv_mapped`.
+    Mapped,
     /// `apps::objects`.
     Objects,
     /// `apps::chains`, whose clients use what they know for so long.
@@ -59,6 +66,7 @@ impl Engine {
         match self {
             Self::Coherent => "coherent",
             Self::Locked => "locked",
+            Self::Mapped => "mapped",
             Self::Objects => "objects",
             Self::Chain(_) => "chain",
         }
@@ -71,6 +79,7 @@ impl Choice {
         match self {
             Self::Coherent => Engine::Coherent,
             Self::Locked => Engine::Locked,
+            Self::Mapped => Engine::Mapped,
             Self::Objects => Engine::Objects,
             Self::Chain => Engine::Chain(chains),
             Self::Auto => by_default(workload, block),
@@ -102,6 +111,16 @@ pub(crate) fn locked_config(workload: &Workload) -> LockedStoreConfig {
         expected_keys: workload.expected_records(),
         record_bytes: workload.record_len() + key_bytes(workload),
         ..LockedStoreConfig::default()
+    }
+}
+
+/// The same in mapped memory.
+pub(crate) fn mapped_config(workload: &Workload) -> MappedStoreConfig {
+    MappedStoreConfig {
+        expected_keys: workload.expected_records(),
+        key_bytes: key_bytes(workload),
+        value_bytes: workload.record_len(),
+        ..MappedStoreConfig::default()
     }
 }
 
@@ -138,6 +157,7 @@ pub(crate) fn chain_config(workload: &Workload, chains: Chains) -> ChainStoreCon
 pub(crate) enum Store {
     Coherent(KvStore),
     Locked(LockedStore),
+    Mapped(Arc<MappedStore>),
     Objects(ObjectStore<Sabres>),
     Chain(Box<ChainStore>),
 }
@@ -145,6 +165,7 @@ pub(crate) enum Store {
 impl Store {
     /// A new one, with capacity for the workload's records.
     pub(crate) fn create(
+        rack: &Rack,
         handle: &mut NodeHandle,
         engine: Engine,
         workload: &Workload,
@@ -157,6 +178,10 @@ impl Store {
             Engine::Locked => LockedStore::create(handle, &locked_config(workload))
                 .map(Self::Locked)
                 .map_err(StoreError::new),
+            Engine::Mapped => {
+                let store = MappedStore::create(rack, handle, &mapped_config(workload));
+                store.map(Arc::new).map(Self::Mapped).map_err(StoreError::new)
+            }
             Engine::Objects => ObjectStore::create(handle, &objects_config(workload))
                 .map(Self::Objects)
                 .map_err(StoreError::new),
@@ -169,6 +194,7 @@ impl Store {
 
     /// One that is there already.
     pub(crate) fn open(
+        rack: &Rack,
         handle: &mut NodeHandle,
         engine: Engine,
         root: GlobalAddr,
@@ -178,6 +204,10 @@ impl Store {
                 block_on(KvStore::open(handle, root)).map(Self::Coherent).map_err(StoreError::new)
             }
             Engine::Locked => LockedStore::open(handle, root).map(Self::Locked).map_err(StoreError::new),
+            Engine::Mapped => {
+                let store = MappedStore::open(rack, handle, root);
+                store.map(Arc::new).map(Self::Mapped).map_err(StoreError::new)
+            }
             Engine::Objects => ObjectStore::open(handle, root).map(Self::Objects).map_err(StoreError::new),
             Engine::Chain(_) => {
                 ChainStore::open(handle, root).map(Box::new).map(Self::Chain).map_err(StoreError::new)
@@ -190,6 +220,7 @@ impl Store {
         match self {
             Self::Coherent(store) => store.root(),
             Self::Locked(store) => store.root(),
+            Self::Mapped(store) => store.root(),
             Self::Objects(store) => store.root(),
             Self::Chain(store) => store.root(),
         }
@@ -217,6 +248,7 @@ impl Session for RackSession {
         match &mut self.store {
             Store::Coherent(store) => block_on(store.get(&mut self.handle, key, into)),
             Store::Locked(store) => store.get(&mut self.handle, key, into),
+            Store::Mapped(store) => return store.get(key, into).map_err(StoreError::new),
             Store::Objects(store) => {
                 return store.get(&mut self.handle, key, into).map_err(StoreError::new);
             }
@@ -231,6 +263,7 @@ impl Session for RackSession {
         match &mut self.store {
             Store::Coherent(store) => block_on(store.put(&mut self.handle, key, record)),
             Store::Locked(store) => store.put(&mut self.handle, key, record),
+            Store::Mapped(store) => return store.put(key, record).map(drop).map_err(StoreError::new),
             Store::Objects(store) => {
                 return store.put(&mut self.handle, key, record).map(drop).map_err(StoreError::new);
             }
@@ -246,6 +279,7 @@ impl Session for RackSession {
         match &self.store {
             Store::Coherent(store) => block_on(store.update_in_place(&mut self.handle, key, at, bytes)),
             Store::Locked(store) => store.update_in_place(&mut self.handle, key, at, bytes),
+            Store::Mapped(store) => return store.update_in_place(key, at, bytes).map_err(StoreError::new),
             Store::Objects(_) => {
                 return self.modify(key, |record| record[at..at + bytes.len()].copy_from_slice(bytes));
             }
@@ -261,6 +295,9 @@ impl Session for RackSession {
                 block_on(store.read_modify_write(&mut self.handle, key, scratch, change))
             }
             Store::Locked(store) => store.read_modify_write(&mut self.handle, key, scratch, change),
+            Store::Mapped(store) => {
+                return store.read_modify_write(key, scratch, change).map_err(StoreError::new);
+            }
             Store::Objects(store) => {
                 return store.update(&mut self.handle, key, scratch, change).map_err(StoreError::new);
             }
@@ -272,7 +309,7 @@ impl Session for RackSession {
     fn trips(&self) -> Option<u32> {
         match &self.store {
             Store::Chain(store) => Some(store.trips()),
-            Store::Coherent(_) | Store::Locked(_) | Store::Objects(_) => None,
+            _ => None,
         }
     }
 }

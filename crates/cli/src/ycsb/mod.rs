@@ -44,7 +44,9 @@ use crate::processes::TransportKind;
 use engine::Choice;
 use history::History;
 use measure::{Setting, measure};
-use rack::{StoreRack, impossible, memory_for, memory_for_chains, memory_for_objects, spec};
+use rack::{
+    StoreRack, impossible, memory_for, memory_for_chains, memory_for_mapped, memory_for_objects, spec,
+};
 use report::{RackShape, YcsbReport};
 
 /// What to try after the first run.
@@ -60,6 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         .iter()
         .map(|workload| match args.store {
             Choice::Chain => memory_for_chains(args, workload),
+            Choice::Mapped => memory_for_mapped(workload),
             Choice::Objects => memory_for_objects(args, workload),
             _ => memory_for(args.nodes, args.block_size, workload),
         })

@@ -3,7 +3,7 @@
 use rackmem::{BlockSize, Config, ConfigError, Counters, Nanos, NodeId, Rack};
 
 use super::args::Args;
-use super::engine::{RackSession, Store, chain_config, locked_config, objects_config};
+use super::engine::{RackSession, Store, chain_config, locked_config, mapped_config, objects_config};
 use super::store::Traffic;
 use super::workload::Workload;
 use crate::fault::Fault;
@@ -22,7 +22,7 @@ impl StoreRack {
     pub(crate) fn start(args: &Args, memory: Bytes, workload: &Workload) -> Result<Self, Fault> {
         let rack = Rack::embedded(spec(args, memory).config()).map_err(impossible)?;
         let engine = args.engine(workload);
-        let store = Store::create(&mut rack.node(NodeId(0)), engine, workload)
+        let store = Store::create(&rack, &mut rack.node(NodeId(0)), engine, workload)
             .map_err(|error| Fault::failed(format_args!("cannot create the key-value store: {}", error.0)))?;
         Ok(Self { rack, store, threads: args.threads })
     }
@@ -116,6 +116,13 @@ pub(crate) fn memory_for_objects(args: &Args, workload: &Workload) -> Bytes {
     let config = objects_config(workload);
     let bucket = config.bucket_bytes() as u64 * 5 / 4 + 256;
     Bytes(config.objects_on_each(args.nodes).saturating_mul(bucket).saturating_add(BESIDE))
+}
+
+/// The same where the records are in mapped memory, all of them in that of node 0.
+pub fn memory_for_mapped(workload: &Workload) -> Bytes {
+    /// Chunks of allocators.
+    const BESIDE: u64 = 64 << 20;
+    Bytes(mapped_config(workload).bytes().saturating_add(BESIDE))
 }
 
 /// The same where the records are in chains.

@@ -248,7 +248,8 @@ impl YcsbReport {
             absent: measured.absent,
             cache_hits: traffic.hits,
             cache_misses: traffic.misses,
-            hit_rate: traffic.hit_rate(),
+            // A hit through a pointer leaves no trace.
+            hit_rate: traffic.hit_rate().filter(|_| engine != Engine::Mapped),
             switch_packets: traffic.switch_packets,
             home_packets: traffic.home_packets,
             appends: matches!(engine, Engine::Chain(_)).then_some(traffic.appends),
@@ -335,6 +336,7 @@ impl YcsbReport {
                 workload.data_bytes,
                 match workload.store {
                     of if of == Engine::Locked.name() => ", behind locks",
+                    of if of == Engine::Mapped.name() => ", in mapped memory",
                     "chain" => ", in chains; updates replace the record",
                     _ => "",
                 }

@@ -293,6 +293,12 @@ impl Mapping {
     }
 }
 
+impl AsRef<[AtomicU64]> for Mapping {
+    fn as_ref(&self) -> &[AtomicU64] {
+        self.words()
+    }
+}
+
 impl Drop for Mapping {
     fn drop(&mut self) {
         self.node().unmap(&mut self.context(), &self.range);

@@ -13,6 +13,7 @@
 //! | `pingpong` | the bare exchange of a miss's messages between processes |
 //! | `contend` | many threads on one block |
 //! | `lock` | locks that carry their data: cached, handed over, and under a mix beside layered ones |
+//! | `store` | a store in mapped memory against one that is reached by calls |
 //! | `object` | reads of whole objects beside other layouts of objects, while threads write them |
 //! | `word` | operations on words of another node |
 //!
@@ -35,6 +36,7 @@ mod object;
 pub(crate) mod pingpong;
 pub(crate) mod rounds;
 mod samples;
+mod store;
 pub(crate) mod word;
 
 use clap::Subcommand;
@@ -69,6 +71,8 @@ pub(crate) enum Bench {
     Contend(contend::Args),
     /// Locks that carry their data, against plain locks, the bare exchange of messages, and layered locks
     Lock(lock::Args),
+    /// YCSB C on one node: a store in mapped memory, against one that is reached by calls
+    Store(store::Args),
     /// Reads of whole objects, against versions in cache lines, checksums, remote locks and unchecked READs
     Object(object::Args),
     /// Operations on words of another node, against bare ones, or against the bare exchange of messages
@@ -84,6 +88,7 @@ pub(crate) fn run(bench: &Bench) -> Result<(), Fault> {
         Bench::Pingpong(args) => pingpong::run(args),
         Bench::Contend(args) => contend::run(args),
         Bench::Lock(args) => lock::run(args),
+        Bench::Store(args) => store::run(args),
         Bench::Object(args) => object::run(args),
         Bench::Word(args) => word::run(args),
     }

@@ -130,7 +130,7 @@ impl Node<'_> {
             match orders.next() {
                 Order::Create => {
                     let Job { engine, workload, .. } = self.job;
-                    let store = Store::create(&mut self.rack.here(), *engine, workload)
+                    let store = Store::create(self.rack, &mut self.rack.here(), *engine, workload)
                         .map_err(|error| format!("cannot create the key-value store: {}", error.0))?;
                     self.teller.tell(Event::Created(store.root().bits()));
                 }
@@ -143,7 +143,7 @@ impl Node<'_> {
 
     fn work(&self, root: GlobalAddr, orders: &Orders<Order>) -> Result<Never, Reason> {
         let Job { workload, threads, seed, ordinal, engine, history } = self.job;
-        let store = Store::open(&mut self.rack.here(), *engine, root)
+        let store = Store::open(self.rack, &mut self.rack.here(), *engine, root)
             .map_err(|error| format!("cannot open the key-value store: {}", error.0))?;
         let session = || RackSession::new(self.rack.here(), store.clone());
         let history = history.map(|start| {

@@ -55,6 +55,15 @@ fn the_history_of_a_store_with_locks_in_one_process_is_linearizable() {
     the_history_is_linearizable("inline", "locked");
 }
 
+#[test]
+fn the_history_of_a_store_in_mapped_memory_is_linearizable_over_shared_memory_and_udp() {
+    if let Err(why) = rackmem::can_map() {
+        println!("SKIPPED: {why}");
+        return;
+    }
+    ["shm", "udp"].into_iter().for_each(|transport| the_history_is_linearizable(transport, "mapped"));
+}
+
 fn the_history_of_chains_is_linearizable(transport: &str) {
     let native = ["--workload", "A", "--store", "chain"];
     let steered = ["--workload", "A", "--store", "chain", "--steering", "all"];

@@ -83,6 +83,7 @@ fn what_cannot_work_across_processes_is_refused_before_any_is_started() {
         (&["ycsb", "--transport", "shm", "--cache", "0"], "--cache"),
         (&["ycsb", "--transport", "udp", "--steering", "all"], "--store chain"),
         (&["ycsb", "--transport", "udp", "--store", "chain", "--workload", "F"], "workload F"),
+        (&["ycsb", "--store", "mapped"], "--transport shm"),
         (&["place"], "of no use"),
     ]);
 }
