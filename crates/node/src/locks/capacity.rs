@@ -127,7 +127,8 @@ impl<R: Rules> LockNode<R> {
         let locks: Vec<GlobalAddr> = self
             .locks
             .iter()
-            .filter(|(_, it)| it.holds() || it.moving.is_some())
+            // What a new epoch has stopped on its way is kept here until its home has the report.
+            .filter(|(_, it)| it.holds() || it.moving.is_some() || it.report.is_some())
             .map(|(lock, _)| *lock)
             .collect();
         for &lock in &locks {
