@@ -83,7 +83,9 @@ def test_locks_exclude_time_out_and_number_those_who_are_inside(rack: rackmem.Ra
 
 
 WAITS = """
-import rackmem, sys, threading
+import rackmem, signal, threading
+# Whoever started the tests in the background has it ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 rack = rackmem.up(nodes=2)
 lock = rack.lock("held")
 threading.Thread(target=lambda: (lock.acquire(), threading.Event().wait()), daemon=True).start()
@@ -106,10 +108,13 @@ os._exit(0)
 def test_ctrl_c_ends_a_wait() -> None:
     with subprocess.Popen([sys.executable, "-c", WAITS], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
+        late = threading.Timer(60, process.kill)
+        late.start()
         assert process.stdout.readline() == "waits\n"
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "interrupted\n"
+        late.cancel()
 
 
 def test_other_threads_run_while_one_waits(rack: rackmem.Rack, name: str) -> None:

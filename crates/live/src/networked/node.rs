@@ -241,6 +241,9 @@ impl NetworkedNode {
             let (mut all, kept) = machines.all();
             let (blocks, locks) = (&mut self.store(self.id), &mut self.store(self.id).of_locks(kept));
             left = all.on_leaving(at, (blocks, &mut context.effects), (locks, &mut context.lock_effects));
+            if left == 0 {
+                left = all.node.on_parting(at, blocks, &mut context.effects);
+            }
             self.deliver(self.id, machines, &mut context);
             let mut waiting = self.begin_wait();
             self.pause(self.id, &mut context, &mut waiting);

@@ -161,6 +161,16 @@ impl<R: Rules> Node<R> {
         self.requesters.on_leaving(&mut context!(self, at, store, out))
     }
 
+    /// The same, when nothing is left of that: whether what this node has given to others has arrived, and what it has said in an
+    /// epoch that has begun meanwhile. Returns how much has not.
+    pub fn on_parting<S: Store>(&mut self, at: Moment, store: &mut S, out: &mut Vec<Effect>) -> usize {
+        let given = self.cache_agent.given(store);
+        let cx = &mut context!(self, at, store, out);
+        let (left, arrived) = self.requesters.on_parting(cx, given);
+        self.cache_agent.arrived(cx, &arrived);
+        left + usize::from(!self.reporter.is_quiet())
+    }
+
     /// This block is to leave the cache, if it is there. Whoever waits for that gets [`crate::Outcome::Retry`].
     pub fn on_evict<S: Store>(
         &mut self,

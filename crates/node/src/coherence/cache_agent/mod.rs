@@ -22,6 +22,7 @@ use alloc::vec::Vec;
 use wire::{BlockTag, Endpoint, NodeId, Packet, PacketKind, RequesterId, Rule, Rules, Seq, SlotId};
 
 use crate::coherence::context::Context;
+use crate::coherence::requester::leaving::Given;
 use crate::store::{DataRef, FrameId, Store};
 use heat::Heat;
 use hold_time::Waiting;
@@ -86,6 +87,31 @@ impl CacheAgent {
         }
         self.parked.retain(|(_, packet)| packet.requester.node != node);
         self.held.retain(|waiting| waiting.packet.requester.node != node);
+    }
+
+    /// Blocks that others may not have got yet.
+    pub(crate) fn given<S: Store>(&self, store: &S) -> Vec<Given> {
+        let of = |executed: &Executed| match executed.answer {
+            Answer::Retained(_, tag) => Some(Given { tag, is_kept: true }),
+            Answer::FromFrame(tag) if store.lookup(tag).is_some() => Some(Given { tag, is_kept: false }),
+            _ => None,
+        };
+        let mut given: Vec<Given> = self.last.iter().filter_map(of).collect();
+        given.sort_unstable();
+        given.dedup();
+        given
+    }
+
+    /// They have got these.
+    pub(crate) fn arrived<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, tags: &[BlockTag]) {
+        for executed in &mut self.last {
+            if let Answer::Retained(data, tag) = executed.answer
+                && tags.contains(&tag)
+            {
+                cx.store.discard(data);
+                executed.answer = Answer::None;
+            }
+        }
     }
 
     /// A thread has finished its access to a frame that requests wait for.

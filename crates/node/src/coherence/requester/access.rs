@@ -60,8 +60,10 @@ impl Requesters {
                 fetch.victim = Some(frame);
                 Some((evict(access), fetch.tag))
             }
-            // It is gone, or the home has it by now.
-            _ if fetch.leaves != Leaves::No => return self.complete_fetch(cx, slot, fetch, Outcome::Retry),
+            // It is gone, or the home has it by now; or it is here again.
+            found if fetch.leaves != Leaves::No && (fetch.leaves != Leaves::Returned || found.is_some()) => {
+                return self.complete_fetch(cx, slot, fetch, Outcome::Retry);
+            }
             Some((frame, have)) if have >= fetch.access => {
                 let outcome = cx.store.pin(frame).map_or(Outcome::Retry, |()| Outcome::Pinned(frame));
                 return self.complete_fetch(cx, slot, fetch, outcome);
@@ -105,6 +107,9 @@ impl Requesters {
             cx.store.release(frame);
         }
         cx.counters.worst_refusals = cx.counters.worst_refusals.max(u64::from(fetch.refusals));
+        if fetch.leaves == Leaves::Returned && matches!(outcome, Outcome::Failed(_)) {
+            self.unreadable.push(fetch.tag);
+        }
         self.finish_work(slot);
         cx.completed(slot, outcome);
     }

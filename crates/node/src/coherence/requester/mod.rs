@@ -27,7 +27,7 @@ mod access;
 pub(crate) mod canonical;
 mod event;
 pub(crate) mod inspect;
-mod leaving;
+pub(crate) mod leaving;
 mod lock;
 pub(crate) mod next_state;
 mod on_ack;
@@ -38,6 +38,7 @@ pub(crate) mod peek;
 mod wait_queue;
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use wire::{
     BlockTag, Copyset, GlobalStatus, Nanos, NodeId, Packet, PacketKind, RequesterId, Rule, Rules, Seq, SlotId,
@@ -59,6 +60,8 @@ pub(crate) struct Requesters {
     pub(crate) round_trip: RoundTrip,
     /// Whether copies are read again.
     reuse: peek::Reuse,
+    /// Blocks that this node has given away, and that cannot be read any more (`leaving.rs`).
+    unreadable: Vec<BlockTag>,
     /// No slot wants to be called before this.
     next_deadline: Nanos,
 }
@@ -124,6 +127,8 @@ enum Leaves {
     IfModified,
     /// In any case.
     Always,
+    /// It has left: it is read once more, to know that whoever it was given to has it.
+    Returned,
 }
 
 /// Why a slot with work has no event open.
@@ -240,6 +245,7 @@ impl Requesters {
             busy: 0,
             round_trip: RoundTrip::default(),
             reuse,
+            unreadable: Vec::new(),
             next_deadline: Nanos::MAX,
         }
     }

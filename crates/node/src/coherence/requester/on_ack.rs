@@ -5,7 +5,7 @@ use wire::{
     Copyset, Endpoint, GlobalStatus, Nanos, Packet, PacketKind, Refusal, Rule, Rules, SlotId, Status,
 };
 
-use super::{Fetch, Found, Requesters, Stage, Work, peek};
+use super::{Fetch, Found, Leaves, Requesters, Stage, Work, peek};
 use crate::coherence::context::Context;
 use crate::coherence::counters::Drop;
 use crate::coherence::message::{Message, Outcome};
@@ -157,11 +157,13 @@ impl Requesters {
         match (event.request.kind, self.slots[slot.index()].work) {
             (PacketKind::ReadMiss | PacketKind::WriteMiss, Work::Fetch(mut fetch)) => {
                 let frame = fetch.frame.take().expect("a miss has a frame reserved");
-                cx.store.publish(frame, fetch.tag, fetch.access, true);
+                let is_wanted = fetch.leaves == Leaves::No;
+                cx.store.publish(frame, fetch.tag, fetch.access, is_wanted);
                 if let (PacketKind::ReadMiss, Some(found)) = (event.request.kind, event.found) {
                     self.reuse.missed(fetch.tag, found.status);
                 }
-                self.complete_fetch(cx, slot, fetch, Outcome::Pinned(frame));
+                let outcome = if is_wanted { Outcome::Pinned(frame) } else { Outcome::Retry };
+                self.complete_fetch(cx, slot, fetch, outcome);
                 self.close(cx, slot);
             }
             (PacketKind::WriteShared, Work::Fetch(fetch)) => {
