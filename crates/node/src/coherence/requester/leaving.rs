@@ -1,7 +1,8 @@
 //! Blocks leave a cache that has capacity for them: to a requester that is an eviction without a block that needs it.
 //!
-//! Before a node leaves the rack in order, it sends home what nobody else has, the blocks that it has modified. And a block
-//! whose place in the node's memory changes leaves, and comes back where it belongs.
+//! Before a node leaves the rack in order, it sends home what nobody else has, the blocks that it has modified, and waits until
+//! what it has given to others has arrived there. And a block whose place in the node's memory changes leaves, and comes back
+//! where it belongs.
 //!
 //! When the node leaves, blocks whose home is this node are left out: their home leaves, too.
 

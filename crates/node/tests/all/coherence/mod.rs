@@ -16,6 +16,7 @@
 //! | `migration`, `epochs`, `shadow` | blocks that move to the switch and back |
 //! | `allocation` | the allocator: answers of homes, and frees |
 //! | `dropped` | what no handler may see |
+//! | `leaving` | a node that leaves |
 //! | `recovery` | a new epoch: what is reported, and what a home makes of it |
 //! | `hostile` | what no honest sender says |
 
@@ -35,6 +36,7 @@ mod home_refusals;
 mod home_request;
 mod home_unlock;
 mod hostile;
+mod leaving;
 mod migration;
 mod on_ack;
 mod on_closing;

@@ -157,6 +157,14 @@ impl Rig {
         self.input(|node, at, store, out| node.on_unpinned(at, frame, store, out)).1
     }
 
+    /// The node is about to leave: how much has not arrived, of what it has and of what it has given to others.
+    pub(crate) fn leave(&mut self) -> (usize, Effects) {
+        self.input(|node, at, store, out| match node.on_leaving(at, store, out) {
+            0 => node.on_parting(at, store, out),
+            left => left,
+        })
+    }
+
     /// A new epoch begins.
     pub(crate) fn input_epoch(&mut self, view: &node::View) -> Effects {
         self.input(|node, at, store, out| node.on_new_epoch(at, view, None, store, out)).1

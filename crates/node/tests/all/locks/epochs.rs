@@ -39,6 +39,22 @@ fn a_lock_on_its_way_is_reported_with_its_data() {
 }
 
 #[test]
+fn a_node_does_not_leave_before_its_reports_are_answered() {
+    let mut rig = Rig::holding(theirs(), 5);
+    let _ = rig.gets(bare(LockPacket { mode: Mode::Write, ..to_agent(LockKind::Forward, theirs(), 3, 5) }));
+    let _ = report(&mut rig);
+    let leave = |rig: &mut Rig| {
+        let mut left = 0;
+        rig.input(|node, at, store, out| left = node.on_leaving(at, store, out)).nothing();
+        left
+    };
+    assert_eq!(leave(&mut rig), 1, "nobody else may have the data");
+    let reported = LockPacket { status: Status::Granted, ..to_agent(LockKind::Reported, theirs(), 2, 6) };
+    let _ = rig.gets(bare(in_epoch_4(reported)));
+    assert_eq!(leave(&mut rig), 0);
+}
+
+#[test]
 fn an_epoch_that_was_heard_of_changes_nothing() {
     let mut rig = Rig::holding(theirs(), 5);
     let _ = rig.epoch(4, &[], &[]);
