@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import rackmem
-from workers import run
+from workers import meet, run
 
 OPEN, CLOSED = 1, 2
 SLOT = np.dtype([("owner", "u8"), ("generation", "u8"), ("state", "u8")])
@@ -42,6 +42,8 @@ class Cache:
         self.directory = rack.dict("directory")
         #: Counts of lookups, hits and evictions, and of readers that have ended.
         self.counts = rack.words("counts", None if blocks is None else 4)
+        #: All begin together.
+        self.arrivals = rack.words("arrivals", None if blocks is None else 1)
 
     def slot(self, block: int) -> np.void:
         """Whose block it is, at one moment."""
@@ -92,11 +94,12 @@ def content(prefix: int, generation: int) -> float:
     return float(prefix << 24 | generation)
 
 
-def reader(file: str, seed: int, prefixes: int, lookups: int) -> None:
+def reader(file: str, seed: int, prefixes: int, lookups: int, readers: int) -> None:
     """Reads blocks of random prefixes."""
     random = np.random.default_rng(seed)
     with rackmem.join(file) as rack:
         cache = Cache(rack)
+        meet(cache.arrivals, readers + 1)
         hits = sum(cache.read(int(prefix)) is not None for prefix in random.integers(prefixes, size=lookups))
         cache.counts.fetch_add(LOOKUPS, lookups)
         cache.counts.fetch_add(HITS, hits)
@@ -108,6 +111,7 @@ def evictor(file: str, prefixes: int, readers: int) -> None:
     random = np.random.default_rng(0)
     with rackmem.join(file) as rack:
         cache = Cache(rack)
+        meet(cache.arrivals, readers + 1)
         while cache.counts[ENDED] < readers:
             block, prefix = int(random.integers(len(cache.pins))), int(random.integers(prefixes))
             if cache.pins[block] == 0 and prefix not in cache.directory:
@@ -127,7 +131,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cache = Cache(rack, given.blocks)
         for block in range(given.blocks):
             cache.reuse(block, block)
-        readers = [(reader, (rack.file, seed, prefixes, given.lookups)) for seed in range(1, given.readers + 1)]
+        readers = [
+            (reader, (rack.file, seed, prefixes, given.lookups, given.readers)) for seed in range(1, given.readers + 1)
+        ]
         run([*readers, (evictor, (rack.file, prefixes, given.readers))])
 
         lookups, hits, evictions, _ = cache.counts
