@@ -127,7 +127,8 @@ impl<R: Rules> LockNode<R> {
         let locks: Vec<GlobalAddr> = self
             .locks
             .iter()
-            .filter(|(_, it)| it.holds() || it.moving.is_some())
+            // What was on its way when an epoch began is in the report, and counts only when the home has heard everybody.
+            .filter(|(_, it)| it.holds() || it.moving.is_some() || it.report.is_some())
             .map(|(lock, _)| *lock)
             .collect();
         for &lock in &locks {

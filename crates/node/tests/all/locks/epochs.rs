@@ -39,6 +39,23 @@ fn a_lock_on_its_way_is_reported_with_its_data() {
 }
 
 #[test]
+fn whoever_leaves_waits_until_the_home_has_what_an_epoch_caught_on_its_way() {
+    let mut rig = Rig::holding(theirs(), 5);
+    let mut left = 0;
+    let moved = rig.input(|node, at, store, out| left = node.on_leaving(at, store, out)).only();
+    assert_eq!((moved.kind, left), (LockKind::Move, 1));
+    // Another node leaves at the same time.
+    let (report, data) = report(&mut rig);
+    assert_eq!((report.term, data), (Term(6), Some(DataRef(11))));
+    rig.input(|node, at, store, out| left = node.on_leaving(at, store, out)).nothing();
+    assert_eq!(left, 1, "nobody else has the data until the home has heard everybody");
+    let reported = LockPacket { status: Status::Granted, ..to_agent(LockKind::Reported, theirs(), 2, 6) };
+    rig.gets(bare(in_epoch_4(reported))).nothing();
+    rig.input(|node, at, store, out| left = node.on_leaving(at, store, out)).nothing();
+    assert_eq!(left, 0);
+}
+
+#[test]
 fn an_epoch_that_was_heard_of_changes_nothing() {
     let mut rig = Rig::holding(theirs(), 5);
     let _ = rig.epoch(4, &[], &[]);
