@@ -4,8 +4,9 @@
 //! back.
 
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, Once, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -27,6 +28,8 @@ pub(crate) fn forked() {
 
 /// A rack that is open, and whatever has to live as long.
 pub(crate) struct Open {
+    /// In order, and not twice.
+    left: Once,
     /// By where they begin: a range is mapped once in a process.
     mappings: Mutex<HashMap<GlobalAddr, Weak<Mapping>>>,
     handles: Mutex<Vec<NodeHandle>>,
@@ -42,8 +45,13 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(rack: Rack, processes: Option<Processes>) -> Self {
-        let open =
-            Open { mappings: Mutex::default(), handles: Mutex::default(), processes, rack };
+        let open = Open {
+            left: Once::new(),
+            mappings: Mutex::default(),
+            handles: Mutex::default(),
+            processes,
+            rack,
+        };
         Self { open: RwLock::new(Some(Arc::new(open))), generation: GENERATION.load(Relaxed) }
     }
 
@@ -108,7 +116,7 @@ impl Drop for Open {
         match self.processes.take() {
             // The rack is over: they end first, while this process's node is there for what they send home.
             Some(processes) => drop(processes),
-            None => _ = self.rack.leave(LEAVING),
+            None => self.leave(),
         }
     }
 }
@@ -124,7 +132,19 @@ impl Open {
     /// Leaves it, whoever may still have arrays.
     pub(crate) fn leave_now(&self) {
         if self.processes.is_none() {
-            self.rack.leave(LEAVING);
+            self.leave();
+        }
+    }
+
+    fn leave(&self) {
+        let mut arrived = true;
+        self.left.call_once(|| arrived = self.rack.leave(LEAVING));
+        if !arrived {
+            // There may be no interpreter any more that could raise something.
+            let _ = writeln!(
+                std::io::stderr(),
+                "rackmem: this process has left the rack, and not all that only it had cached has arrived: it is lost."
+            );
         }
     }
 

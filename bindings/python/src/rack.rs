@@ -87,7 +87,15 @@ impl Rack {
     fn of(rack: rackmem::Rack, file: PathBuf, name: String, joined: bool) -> Self {
         let (node, nodes) = (rack.here().id().0, rack.config().nodes);
         let keepers = rack.config().name_nodes;
-        Self { shared: Arc::new(Shared::new(rack, None)), file: Some(file), node, nodes, joined, name, keepers }
+        Self {
+            shared: Arc::new(Shared::new(rack, None)),
+            file: Some(file),
+            node,
+            nodes,
+            joined,
+            name,
+            keepers,
+        }
     }
 }
 

@@ -125,7 +125,14 @@ def test_other_threads_run_while_one_waits(rack: rackmem.Rack, name: str) -> Non
 
 def test_dictionaries_keep_bytes_text_and_numbers(rack: rackmem.Rack, name: str) -> None:
     users = rack.dict(name)
-    for key, value in [("ann", b"\x00\xff"), (b"ann", "ünï"), (7, -(2**200)), (-1, 0), ("", "")]:
+    pairs: list[tuple[bytes | str | int, bytes | str | int]] = [
+        ("ann", b"\x00\xff"),
+        (b"ann", "ünï"),
+        (7, -(2**200)),
+        (-1, 0),
+        ("", ""),
+    ]
+    for key, value in pairs:
         users[key] = value
         assert users[key] == value and type(users[key]) is type(value)
     assert "ann" in users and "bob" not in users and users.get("bob") is None

@@ -13,6 +13,12 @@ from numpy.typing import DTypeLike
 
 from . import _rackmem
 
+try:
+    from numpy.lib.array_utils import byte_bounds as _byte_bounds
+except ImportError:
+    # Before NumPy 2.
+    from numpy import byte_bounds as _byte_bounds  # type: ignore[no-redef,attr-defined,unused-ignore]
+
 if TYPE_CHECKING:
     from ._rack import Rack
 
@@ -27,7 +33,7 @@ def _tag(kind: np.dtype[Any], shape: tuple[int, ...]) -> str:
     return f"{_REGION} numpy {text} {'x'.join(map(str, shape)) or '-'}"
 
 
-def _parsed(name: str, tag: str, given: DTypeLike) -> tuple[np.dtype[Any], tuple[int, ...]]:
+def _parsed(name: str, tag: str, given: DTypeLike | None) -> tuple[np.dtype[Any], tuple[int, ...]]:
     parts = tag.removeprefix(_REGION).split(" ")[1:]
     if not tag.startswith(_REGION) or len(parts) != 3 or parts[0] != "numpy":
         raise _rackmem.Differs(f"{name!r} is no array, but {tag or 'something without a type'}")
@@ -40,7 +46,7 @@ def _parsed(name: str, tag: str, given: DTypeLike) -> tuple[np.dtype[Any], tuple
 
 
 def opened(
-    rack: _rackmem.Rack, name: str, shape: int | Sequence[int] | None, dtype: DTypeLike, create: bool
+    rack: _rackmem.Rack, name: str, shape: int | Sequence[int] | None, dtype: DTypeLike | None, create: bool
 ) -> tuple[_rackmem.Memory, tuple[int, ...], np.dtype[Any]]:
     """The memory of an array, its shape and its type."""
     if shape is None:
@@ -48,7 +54,7 @@ def opened(
         if dtype is not None and np.dtype(dtype) != kind:
             raise _rackmem.Differs(f"the elements of {name!r} are {kind}, and not {np.dtype(dtype)}")
         return rack._memory(name, 0, _tag(kind, found), False), found, kind
-    kind = np.dtype(dtype)
+    kind = np.dtype("f8" if dtype is None else dtype)
     if kind.hasobject:
         raise TypeError(f"elements of {kind} are Python objects, which only this process knows: use rack.dict with pickle=True")
     sizes = (operator.index(shape),) if not isinstance(shape, Sequence) else tuple(map(operator.index, shape))
@@ -74,6 +80,10 @@ class Array(np.ndarray[Any, Any]):
         # Words are whole, so there may be more bytes than elements.
         flat = flat[: math.prod(shape) * kind.itemsize]
         return flat.view(kind).reshape(shape).view(Array)
+
+    if TYPE_CHECKING:
+        # What is taken of an array may be an array or an element.
+        def __getitem__(self, key: Any, /) -> Any: ...
 
     def touch(self, write: bool = False) -> None:
         """Gets the memory of the array, or slice, now: raises what would end the process if it were accessed."""
@@ -126,7 +136,7 @@ def _memory(array: np.ndarray[Any, Any]) -> _rackmem.Memory:
 def _where(array: np.ndarray[Any, Any]) -> tuple[_rackmem.Memory, int, int]:
     """The memory, and the bytes of it that the array lies in."""
     memory = _memory(array)
-    low, high = np.lib.array_utils.byte_bounds(array)
+    low, high = _byte_bounds(array)
     return memory, low - memory.address, high - low
 
 

@@ -17,16 +17,16 @@ _MISSING: Any = object()
 
 def _packed(value: Any, pickle: bool) -> bytes:
     """The first byte says what the others are."""
-    kind = type(value)
-    if kind is bytes:
+    # Exactly these: what is more than that would come back as less.
+    if type(value) is bytes:
         return b"b" + value
-    if kind is str:
+    if type(value) is str:
         return b"s" + value.encode()
-    if kind is int:
+    if type(value) is int:
         return b"i" + value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
     if pickle:
         return b"p" + pickling.dumps(value, pickling.HIGHEST_PROTOCOL)
-    raise TypeError(f"{kind.__name__} is neither bytes, str nor int: open the dictionary with pickle=True, or encode it")
+    raise TypeError(f"{type(value).__name__} is neither bytes, str nor int: open the dictionary with pickle=True, or encode it")
 
 
 class Dict(Handle):

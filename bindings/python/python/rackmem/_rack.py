@@ -87,7 +87,7 @@ class Rack:
         self,
         name: str,
         shape: int | Sequence[int] | None = None,
-        dtype: DTypeLike = None,
+        dtype: DTypeLike | None = None,
         *,
         create: bool = True,
     ) -> Array:
@@ -111,7 +111,7 @@ class Rack:
         self,
         name: str,
         shape: int | Sequence[int] | None = None,
-        dtype: DTypeLike = None,
+        dtype: DTypeLike | None = None,
         *,
         create: bool = True,
     ) -> BulkArray:

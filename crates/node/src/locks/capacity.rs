@@ -127,7 +127,7 @@ impl<R: Rules> LockNode<R> {
         let locks: Vec<GlobalAddr> = self
             .locks
             .iter()
-            // What was on its way when an epoch began is in the report, and counts only when the home has heard everybody.
+            // What a new epoch has stopped on its way is kept here until its home has the report.
             .filter(|(_, it)| it.holds() || it.moving.is_some() || it.report.is_some())
             .map(|(lock, _)| *lock)
             .collect();

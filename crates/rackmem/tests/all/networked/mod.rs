@@ -13,7 +13,7 @@ mod rig;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rackmem::{Discipline, Error, NodeId, Scheduling};
+use rackmem::{Config, Discipline, Error, Locked, NodeId, Scheduling};
 use rig::Processes;
 
 #[test]
@@ -171,4 +171,54 @@ fn a_node_that_was_declared_dead_is_fenced_and_can_come_back_empty() {
     let again = second.alloc(64, NodeId(1), Discipline::Coherent).unwrap();
     second.write_word(again, 6).unwrap();
     assert_eq!(first.read_word(again).unwrap(), 6);
+}
+
+#[test]
+fn what_a_lock_guards_stays_when_nodes_use_it_and_leave() {
+    const EACH: u64 = 30;
+    let memory = 4 << 20;
+    let config = Config { nodes: 4, memory, cache: memory, name_nodes: Some(2), ..Config::default() };
+    let mut rack = Processes::start_with(false, config);
+    let lock = rack.nodes[0].here().named::<Locked<u64>>("quota").open_or(|| 0).unwrap();
+    let rounds = std::env::var("RACKMEM_RUNS").map_or(5, |runs| runs.parse().unwrap());
+    for round in 1..=rounds {
+        std::thread::scope(|scope| {
+            for (id, node) in rack.nodes.iter().enumerate().skip(1) {
+                scope.spawn(move || {
+                    let mut here = node.here();
+                    let lock = here.named::<Locked<u64>>("quota").open().unwrap();
+                    for _ in 0..EACH {
+                        *lock.write(&mut here).unwrap() += 1;
+                        assert!(*lock.read(&mut here).unwrap() > 0);
+                    }
+                    assert!(id == 1 || node.leave(Duration::from_secs(20)), "everything has gone home");
+                });
+            }
+        });
+        assert_eq!(*lock.read(&mut rack.nodes[0].here()).unwrap(), round * 3 * EACH);
+        (2..4).for_each(|node| rack.rejoin(node));
+    }
+}
+
+#[test]
+fn what_nodes_change_in_blocks_stays_when_they_leave_at_once() {
+    const EACH: u64 = 30;
+    let mut rack = Processes::start(4);
+    let addr = rack.nodes[0].here().alloc(4096, NodeId(1), Discipline::Coherent).unwrap();
+    let rounds = std::env::var("RACKMEM_RUNS").map_or(5, |runs| runs.parse().unwrap());
+    for round in 1..=rounds {
+        std::thread::scope(|scope| {
+            for node in &rack.nodes[2..] {
+                scope.spawn(move || {
+                    let mut here = node.here();
+                    for _ in 0..EACH {
+                        here.update(addr, 8, |word| word.set_word(0, word.word(0) + 1)).unwrap();
+                    }
+                    assert!(node.leave(Duration::from_secs(20)), "everything has gone home");
+                });
+            }
+        });
+        assert_eq!(rack.nodes[0].here().read_word(addr).unwrap(), round * 2 * EACH);
+        (2..4).for_each(|node| rack.rejoin(node));
+    }
 }
