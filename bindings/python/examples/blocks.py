@@ -1,4 +1,4 @@
-"""A directory of blocks, as servers of language models keep them: attention keys and values of a prefix, found by its hash.
+"""A directory of blocks, as servers of language models keep them: keys and values of a prefix, found by its hash.
 
 | what | is |
 | --- | --- |

@@ -1,4 +1,4 @@
-"""Asynchronous stochastic gradient descent ("Hogwild"): several processes change one array of parameters, without locks.
+"""Asynchronous stochastic gradient descent ("Hogwild"): processes change one array of parameters without locks.
 
 Each process reads the parameters as they are, computes a gradient from a few samples, and subtracts it. Sometimes two
 processes change a parameter at once, and one of the changes is lost. The descent does not mind.
