@@ -1,10 +1,12 @@
 //! A dictionary of bytes in coherent memory, linearizable per key.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use apps::kv::KvStore;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyString};
 use rackmem::block_on;
 
 use crate::calls::Shared;
@@ -25,8 +27,79 @@ impl Dict {
     }
 }
 
+/// What a lookup leaves allocated for the next one, at most.
+const MOST_KEPT: usize = 1 << 16;
+
+thread_local! {
+    /// A key and a value of the last lookup: their memory is used again, and tells the store how long values are.
+    static SCRATCH: RefCell<(Vec<u8>, Vec<u8>)> = RefCell::default();
+}
+
+/// Adds a key as `_packed` of `_dict.py` writes it.
+fn pack(key: &Bound<'_, PyAny>, packed: &mut Vec<u8>) -> PyResult<()> {
+    if let Ok(text) = key.cast_exact::<PyString>() {
+        packed.push(b's');
+        packed.extend_from_slice(text.to_str()?.as_bytes());
+    } else if let Ok(bytes) = key.cast_exact::<PyBytes>() {
+        packed.push(b'b');
+        packed.extend_from_slice(bytes.as_bytes());
+    } else if let Ok(number) = key.cast_exact::<PyInt>() {
+        packed.push(b'i');
+        if let Ok(number) = number.extract::<i64>() {
+            let bits = u64::BITS - number.unsigned_abs().leading_zeros();
+            // Those of 64 bits and no sign would need a ninth byte.
+            packed.extend_from_slice(&i128::from(number).to_le_bytes()[..bits as usize / 8 + 1]);
+        } else {
+            let bits: usize = number.call_method0("bit_length")?.extract()?;
+            let signed = PyDict::new(key.py());
+            signed.set_item("signed", true)?;
+            let bytes = number.call_method("to_bytes", (bits / 8 + 1, "little"), Some(&signed))?;
+            packed.extend_from_slice(bytes.cast::<PyBytes>()?.as_bytes());
+        }
+    } else {
+        let kind = key.get_type().name()?;
+        return Err(PyTypeError::new_err(format!("{kind} is neither bytes, str nor int: encode the key")));
+    }
+    Ok(())
+}
+
+/// What a value is to Python; None if only Python can tell.
+fn unpacked<'py>(py: Python<'py>, packed: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(match packed {
+        [b'b', bytes @ ..] => Some(PyBytes::new(py, bytes).into_any()),
+        [b's', text @ ..] => std::str::from_utf8(text).ok().map(|text| PyString::new(py, text).into_any()),
+        [b'i', rest @ .., last] if rest.len() < 8 => {
+            // The last byte has the sign.
+            let mut bytes = [if *last < 0x80 { 0 } else { 0xff }; 8];
+            bytes[..rest.len()].copy_from_slice(rest);
+            bytes[rest.len()] = *last;
+            Some(i64::from_le_bytes(bytes).into_pyobject(py)?.into_any())
+        }
+        _ => None,
+    })
+}
+
 #[pymethods]
 impl Dict {
+    /// The value of a key of Python's; None if it is not there. A tuple with its bytes, if they are not of a simple type.
+    fn find<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let (mut packed, mut value) = SCRATCH.take();
+        packed.clear();
+        pack(key, &mut packed)?;
+        let found = self.shared.call(py, |handle| block_on(self.store.get(handle, &packed, &mut value)))?;
+        let shown = match found.map_err(|why| why.raised())? {
+            true => Some(match unpacked(py, &value)? {
+                Some(simple) => simple,
+                None => (PyBytes::new(py, &value),).into_pyobject(py)?.into_any(),
+            }),
+            false => None,
+        };
+        if value.capacity() <= MOST_KEPT {
+            SCRATCH.set((packed, value));
+        }
+        Ok(shown)
+    }
+
     /// The value of a key, or None.
     fn get<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let mut value = Vec::new();

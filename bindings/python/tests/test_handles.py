@@ -159,6 +159,18 @@ def test_dictionaries_keep_bytes_text_and_numbers(rack: rackmem.Rack, name: str)
         users["k" * 5000] = 1
 
 
+def test_numbers_of_any_size_are_keys_and_values(rack: rackmem.Rack, name: str) -> None:
+    numbers = rack.dict(name)
+    edges = {sign * (1 << bits) + more for bits in (0, 7, 8, 15, 31, 55, 56, 62, 63, 64, 200) for sign in (1, -1) for more in (-1, 0, 1)}
+    for edge in edges:
+        numbers[edge] = edge
+    for edge in edges:
+        assert numbers[edge] == edge and edge in numbers and str(edge) not in numbers
+    for wrong in (True, 1.5, None, ()):
+        with pytest.raises(TypeError, match="neither bytes, str nor int"):
+            numbers[wrong]  # type: ignore[index]
+
+
 def test_pickles_are_read_only_by_whoever_asks_for_them(rack: rackmem.Rack, name: str) -> None:
     rack.dict(name, pickle=True)["x"] = {"a": [1, 2.5]}
     assert rack.dict(name, pickle=True)["x"] == {"a": [1, 2.5]}

@@ -37,6 +37,7 @@ class Dict(Handle):
         self._store = store
         self._pickle = pickle
         self._get = store.get
+        self._find = store.find
 
     def _unpacked(self, data: bytes) -> Any:
         kind, rest = data[:1], data[1:]
@@ -53,15 +54,17 @@ class Dict(Handle):
         raise _rackmem.Error(f"a value of {self.name!r} was not written by rackmem for Python: read it where it was written")
 
     def __getitem__(self, key: bytes | str | int) -> Any:
-        found = self._get(_packed(key, False))
+        found = self._find(key)
         if found is None:
             raise KeyError(key)
-        return self._unpacked(found)
+        return self._unpacked(found[0]) if type(found) is tuple else found
 
     def get(self, key: bytes | str | int, default: Any = None) -> Any:
         """The value of a key, or the default."""
-        found = self._get(_packed(key, False))
-        return default if found is None else self._unpacked(found)
+        found = self._find(key)
+        if found is None:
+            return default
+        return self._unpacked(found[0]) if type(found) is tuple else found
 
     def __setitem__(self, key: bytes | str | int, value: Any) -> None:
         self._store.put(_packed(key, False), _packed(value, self._pickle))
@@ -71,7 +74,7 @@ class Dict(Handle):
             raise KeyError(key)
 
     def __contains__(self, key: bytes | str | int) -> bool:
-        return self._get(_packed(key, False)) is not None
+        return self._find(key) is not None
 
     def insert(self, key: bytes | str | int, value: Any) -> bool:
         """Sets the value of a key that is not there. False if it is: then nothing happens."""

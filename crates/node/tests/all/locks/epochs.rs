@@ -39,19 +39,20 @@ fn a_lock_on_its_way_is_reported_with_its_data() {
 }
 
 #[test]
-fn a_node_does_not_leave_before_its_reports_are_answered() {
+fn whoever_leaves_waits_until_the_home_has_what_an_epoch_caught_on_its_way() {
     let mut rig = Rig::holding(theirs(), 5);
-    let _ = rig.gets(bare(LockPacket { mode: Mode::Write, ..to_agent(LockKind::Forward, theirs(), 3, 5) }));
-    let _ = report(&mut rig);
-    let leave = |rig: &mut Rig| {
-        let mut left = 0;
-        rig.input(|node, at, store, out| left = node.on_leaving(at, store, out)).nothing();
-        left
-    };
-    assert_eq!(leave(&mut rig), 1, "nobody else may have the data");
+    let mut left = 0;
+    let moved = rig.input(|node, at, store, out| left = node.on_leaving(at, store, out)).only();
+    assert_eq!((moved.kind, left), (LockKind::Move, 1));
+    // Another node leaves at the same time.
+    let (report, data) = report(&mut rig);
+    assert_eq!((report.term, data), (Term(6), Some(DataRef(11))));
+    rig.input(|node, at, store, out| left = node.on_leaving(at, store, out)).nothing();
+    assert_eq!(left, 1, "nobody else has the data until the home has heard everybody");
     let reported = LockPacket { status: Status::Granted, ..to_agent(LockKind::Reported, theirs(), 2, 6) };
-    let _ = rig.gets(bare(in_epoch_4(reported)));
-    assert_eq!(leave(&mut rig), 0);
+    rig.gets(bare(in_epoch_4(reported))).nothing();
+    rig.input(|node, at, store, out| left = node.on_leaving(at, store, out)).nothing();
+    assert_eq!(left, 0);
 }
 
 #[test]
