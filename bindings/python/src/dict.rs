@@ -27,6 +27,8 @@ impl Dict {
     }
 }
 
+/// Keys that are listed in one call, at least.
+const SOME_KEYS: usize = 256;
 /// What a lookup leaves allocated for the next one, at most.
 const MOST_KEPT: usize = 1 << 16;
 
@@ -105,6 +107,21 @@ impl Dict {
         let mut value = Vec::new();
         let found = self.shared.call(py, |handle| block_on(self.store.get(handle, key, &mut value)))?;
         Ok(found.map_err(|why| why.raised())?.then(|| PyBytes::new(py, &value)))
+    }
+
+    /// Some keys, of this bucket and those behind it, and which bucket is next; none after the last.
+    fn keys<'py>(&self, py: Python<'py>, bucket: u64) -> PyResult<(Vec<Bound<'py, PyBytes>>, Option<u64>)> {
+        let found = self.shared.call(py, |handle| {
+            let (mut keys, mut next) = (Vec::new(), Some(bucket));
+            while let Some(bucket) = next.filter(|_| keys.len() < SOME_KEYS) {
+                let (more, behind) = block_on(self.store.keys(handle, bucket))?;
+                keys.extend(more);
+                next = behind;
+            }
+            Ok((keys, next))
+        })?;
+        let (keys, next) = found.map_err(|why: apps::kv::Error| why.raised())?;
+        Ok((keys.iter().map(|key| PyBytes::new(py, key)).collect(), next))
     }
 
     /// Sets the value of a key. True if it was there.

@@ -39,7 +39,7 @@ mod _rackmem {
     #[pymodule_export]
     use super::locked::{Held, Locked};
     #[pymodule_export]
-    use super::memory::Memory;
+    use super::memory::{Memory, Pinned};
     #[pymodule_export]
     use super::objects::Objects;
     #[pymodule_export]

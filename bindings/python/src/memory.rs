@@ -1,12 +1,12 @@
 //! Coherent memory under a name: mapped, so that NumPy makes arrays of it, or by calls where nothing can be mapped.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict};
-use rackmem::{GlobalAddr, Mapping};
+use rackmem::{GlobalAddr, Mapping, PinnedRange};
 
 use crate::calls::{Open, Shared};
 use crate::errors::{MapError, Raised as _};
@@ -24,6 +24,21 @@ pub(crate) struct Memory {
     rack_file: Option<PathBuf>,
     /// Dropped last.
     _open: Arc<Open>,
+}
+
+/// Memory that is kept here.
+#[pyclass(module = "rackmem._rackmem", frozen)]
+pub(crate) struct Pinned {
+    range: Mutex<Option<PinnedRange<Arc<Mapping>>>>,
+}
+
+#[pymethods]
+impl Pinned {
+    /// Others may have it.
+    fn end(&self, py: Python<'_>) {
+        let range = self.range.lock().unwrap_or_else(PoisonError::into_inner).take();
+        py.detach(|| drop(range));
+    }
 }
 
 impl Memory {
@@ -88,6 +103,15 @@ impl Memory {
         self.check(at, len)?;
         let mapping = self.mapping()?;
         py.detach(|| mapping.prefetch(at..at + len, write)).map_err(|why| why.raised())
+    }
+
+    /// Gets the same, and keeps it until that ends: no other node writes it meanwhile.
+    fn pin(&self, py: Python<'_>, at: usize, len: usize, write: bool) -> PyResult<Pinned> {
+        self.check(at, len)?;
+        self.mapping()?;
+        let mapping = self.mapped.as_ref().expect("looked at just now");
+        let range = py.detach(|| mapping.pin_shared(at..at + len, write)).map_err(|why| why.raised())?;
+        Ok(Pinned { range: Mutex::new(Some(range)) })
     }
 
     /// A copy of bytes, by calls.

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import pathlib
 import pickle
 import signal
 import subprocess
@@ -220,3 +221,14 @@ def test_counters_of_processes_are_all_counted(rack: rackmem.Rack, name: str) ->
         worker.join(60)
         assert worker.exitcode == 0
     assert hits[0] == 15000
+
+
+def test_pinned_pages_are_read_into_and_stay(rack: rackmem.Rack, name: str, tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "numbers"
+    np.arange(5000).tofile(file)
+    a = rack.array(name, 5000, "i8")
+    with a.pin(write=True), file.open("rb") as opened:
+        assert opened.readinto(a.data) == 40000
+    assert a.sum() == 5000 * 4999 // 2
+    with pytest.raises(rackmem.Error, match="pinned"), rack.array(name + " large", 1_500_000).pin():
+        pass

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import operator
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,6 +95,20 @@ class Array(np.ndarray[Any, Any]):
         """Gets its memory together, as a hint that it will be used."""
         memory, at, length = _where(self)
         memory.prefetch(at, length, write)
+
+    @contextmanager
+    def pin(self, write: bool = False) -> Iterator[None]:
+        """Keeps its memory here during the `with` block: no other node writes it meanwhile.
+
+        For what must be seen as a whole, and for system calls (`file.readinto`) of processes that are told that these fail else.
+        At most a quarter of what a node caches can be pinned.
+        """
+        memory, at, length = _where(self)
+        pinned = memory.pin(at, length, write)
+        try:
+            yield
+        finally:
+            pinned.end()
 
     @property
     def rack_name(self) -> str:

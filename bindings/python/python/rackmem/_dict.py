@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle as pickling
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import _rackmem
@@ -30,7 +30,7 @@ def _packed(value: Any, pickle: bool) -> bytes:
 
 
 class Dict(Handle):
-    """A dictionary, linearizable per key: every operation happens at one moment, for all nodes. It has no order and no length."""
+    """A dictionary, linearizable per key: every operation happens at one moment, for all nodes. It has no order."""
 
     def __init__(self, rack: Rack, store: _rackmem.Dict, pickle: bool) -> None:
         super().__init__(rack, store.name)
@@ -105,8 +105,30 @@ class Dict(Handle):
             if self._store.replace(packed, found, _packed(changed, self._pickle)):
                 return changed
 
-    def __iter__(self) -> Any:
-        raise TypeError("keys are hashed over the rack, and not kept in order: keep a list of those that you need")
+    def __iter__(self) -> Iterator[Any]:
+        """The keys, in no order. One that is there all the time is among them, once; one that comes or goes may be."""
+        bucket: int | None = 0
+        while bucket is not None:
+            keys, bucket = self._store.keys(bucket)
+            yield from map(self._unpacked, keys)
+
+    def keys(self) -> Iterator[Any]:
+        """As the dictionary itself."""
+        return iter(self)
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        """The keys with their values, each as it is when its turn comes."""
+        for key in self:
+            value = self.get(key, _MISSING)
+            if value is not _MISSING:
+                yield key, value
+
+    def __len__(self) -> int:
+        """How many keys there are: it lists them all."""
+        return sum(1 for _ in self)
+
+    def __bool__(self) -> bool:
+        return next(iter(self), _MISSING) is not _MISSING
 
     def _again(self) -> tuple[str, tuple[Any, ...]]:
         return "dict", ()

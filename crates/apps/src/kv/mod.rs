@@ -57,7 +57,7 @@
 //! in addition to its key and value, which are rounded up to whole words and allocation sizes.
 //!
 //! # Not here
-//! No scans (keys are hashed), no expiry, no transactions over several keys. Buckets that were split are not
+//! No scans in order (keys are hashed; [`KvStore::keys`] lists them), no expiry, no transactions over several keys. Buckets that were split are not
 //! merged again before [`KvStore::destroy`]. A worker that stops for good inside an operation leaks at most the
 //! two records that it had in hand.
 //!
@@ -94,6 +94,7 @@ mod draft;
 mod error;
 mod get;
 pub(crate) mod hash;
+mod keys;
 mod leaf;
 mod put;
 mod record;

@@ -221,6 +221,39 @@ pub(super) fn examine_part(record: &Window<'_>, rest: usize, seal: Seal, key: &[
     }
 }
 
+/// Whose record it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Named {
+    /// This key's, which is there.
+    Live(Vec<u8>),
+    /// Of a key that was deleted.
+    Dead,
+    /// Of the key that this one is of.
+    Forwarded(Entry),
+    /// Not the record that was expected here.
+    Stale,
+}
+
+/// Looks whose record is in `record`, which must be the rest of its block.
+pub(super) fn named(record: &Window<'_>, seal: Seal) -> Named {
+    let word = record.word(8);
+    let (shape, state) = (Shape::from_word(word), word >> STATE);
+    if record.word(0) != seal.0 || HEADER + shape.key > record.len() {
+        return Named::Stale;
+    }
+    match state {
+        LIVE => {
+            let mut key = vec![0; shape.key];
+            record.read(HEADER, &mut key);
+            Named::Live(key)
+        }
+        DEAD => Named::Dead,
+        FORWARDED => Entry::from_words(record.word(HEADER), record.word(HEADER + 8))
+            .map_or(Named::Stale, Named::Forwarded),
+        _ => Named::Stale,
+    }
+}
+
 /// Writes a live small record's new value, which it [takes](Shape::takes).
 #[inline]
 pub(super) fn set_value(record: &Window<'_>, shape: Shape, value: &[u8]) {

@@ -2,7 +2,7 @@
 
 use crate::support;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use apps::kv::{Error, KvConfig, KvStore, Placement};
 use rackmem::{Discipline, GlobalAddr, Memory, NodeId, block_on};
@@ -21,6 +21,18 @@ fn get(store: &KvStore, mem: &mut Worker, key: &[u8]) -> Option<Vec<u8>> {
     let found = block_on(store.get(mem, key, &mut value)).unwrap();
     assert!(found || value.is_empty());
     found.then_some(value)
+}
+
+/// All of them, in order.
+fn keys(store: &KvStore, mem: &mut Worker) -> Vec<Vec<u8>> {
+    let (mut all, mut next) = (Vec::new(), Some(0));
+    while let Some(bucket) = next {
+        let (keys, behind) = block_on(store.keys(mem, bucket)).unwrap();
+        all.extend(keys);
+        next = behind;
+    }
+    all.sort_unstable();
+    all
 }
 
 /// Random operations on a few hundred keys, against a map. Then all keys are deleted.
@@ -52,11 +64,16 @@ fn agrees_with_a_map(block: u64, expected_keys: u64, most: usize, operations: u1
         let answer = block_on(perform(&store, &mut mem, &key, ask));
         assert_eq!(answer, expected, "operation {number} on {key:?}: {ask:?}");
     }
+    let mut there: Vec<&Vec<u8>> =
+        map.iter().filter(|(_, value)| value.is_some()).map(|(key, _)| key).collect();
+    there.sort_unstable();
+    assert_eq!(keys(&store, &mut mem).iter().collect::<Vec<_>>(), there);
     for (key, value) in &map {
         assert_eq!(get(&store, &mut mem, key), *value);
         assert_eq!(block_on(store.delete(&mut mem, key)).unwrap(), value.is_some());
         assert_eq!(get(&store, &mut mem, key), None);
     }
+    assert!(keys(&store, &mut mem).is_empty());
     let buckets = rack.allocations().len() - empty.len();
     assert_eq!(buckets > 0, expected_keys < 100, "only buckets that were split remain");
     block_on(store.destroy(&mut mem)).unwrap();
@@ -205,6 +222,21 @@ fn a_store_is_opened_by_its_root_on_any_node() {
     let opened = block_on(KvStore::open(&mut other, created.root())).unwrap();
     assert_eq!(opened, created);
     assert_eq!(get(&opened, &mut other, b"key"), Some(b"value".to_vec()));
+}
+
+#[test]
+fn a_store_that_leaves_nodes_out_has_nothing_of_its_own_there() {
+    let rack = Rack::new(4, 4096, 1 << 20, 6);
+    let config = KvConfig { expected_keys: 5000, homes: Some(2), ..KvConfig::default() };
+    let mut mem = rack.worker(3);
+    let created = block_on(KvStore::create(&mut mem, &config)).unwrap();
+    for placement in [created.clone(), block_on(KvStore::open(&mut mem, created.root())).unwrap()] {
+        for key in 0..200_u16 {
+            block_on(placement.put(&mut mem, &key.to_le_bytes(), &[7; 100])).unwrap();
+        }
+    }
+    let homes: BTreeSet<u16> = rack.allocations().iter().map(|(addr, _)| addr.home().0).collect();
+    assert_eq!(homes, BTreeSet::from([0, 1]));
 }
 
 #[test]
