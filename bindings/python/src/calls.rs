@@ -16,8 +16,8 @@ use crate::errors::failed;
 
 /// Grows in every forked child.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
-/// How long a wait is that Ctrl-C ends.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// Between two looks whether Ctrl-C ends a wait.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// This process is a forked child: what its parent has opened is not its.
 #[pyfunction]
@@ -93,9 +93,10 @@ impl Shared {
         let open = self.open()?;
         let mut handle = open.take();
         let found = loop {
-            let left = timeout.map_or(PATIENCE, |most| most.saturating_sub(began.elapsed()).min(PATIENCE));
+            let left =
+                timeout.map_or(LOOK_EVERY, |most| most.saturating_sub(began.elapsed()).min(LOOK_EVERY));
             match py.detach(|| attempt(&mut handle, left)) {
-                Ok(None) if left < PATIENCE => break Ok(None),
+                Ok(None) if left < LOOK_EVERY => break Ok(None),
                 Ok(None) => {}
                 found => break found,
             }

@@ -37,15 +37,15 @@ thread_local! {
     static SCRATCH: RefCell<(Vec<u8>, Vec<u8>)> = RefCell::default();
 }
 
-/// Adds a key as `_packed` of `_dict.py` writes it.
-fn pack(key: &Bound<'_, PyAny>, packed: &mut Vec<u8>) -> PyResult<()> {
-    if let Ok(text) = key.cast_exact::<PyString>() {
+/// Adds what Python has as bytes: the first one says what the others are.
+fn add(value: &Bound<'_, PyAny>, packed: &mut Vec<u8>) -> PyResult<()> {
+    if let Ok(text) = value.cast_exact::<PyString>() {
         packed.push(b's');
         packed.extend_from_slice(text.to_str()?.as_bytes());
-    } else if let Ok(bytes) = key.cast_exact::<PyBytes>() {
+    } else if let Ok(bytes) = value.cast_exact::<PyBytes>() {
         packed.push(b'b');
         packed.extend_from_slice(bytes.as_bytes());
-    } else if let Ok(number) = key.cast_exact::<PyInt>() {
+    } else if let Ok(number) = value.cast_exact::<PyInt>() {
         packed.push(b'i');
         if let Ok(number) = number.extract::<i64>() {
             let bits = u64::BITS - number.unsigned_abs().leading_zeros();
@@ -53,20 +53,31 @@ fn pack(key: &Bound<'_, PyAny>, packed: &mut Vec<u8>) -> PyResult<()> {
             packed.extend_from_slice(&i128::from(number).to_le_bytes()[..bits as usize / 8 + 1]);
         } else {
             let bits: usize = number.call_method0("bit_length")?.extract()?;
-            let signed = PyDict::new(key.py());
+            let signed = PyDict::new(value.py());
             signed.set_item("signed", true)?;
             let bytes = number.call_method("to_bytes", (bits / 8 + 1, "little"), Some(&signed))?;
             packed.extend_from_slice(bytes.cast::<PyBytes>()?.as_bytes());
         }
     } else {
-        let kind = key.get_type().name()?;
-        return Err(PyTypeError::new_err(format!("{kind} is neither bytes, str nor int: encode the key")));
+        let kind = value.get_type().name()?;
+        return Err(PyTypeError::new_err(format!(
+            "{kind} is neither bytes, str nor int: encode it, or, if it is a value, open the dictionary with pickle=True"
+        )));
     }
     Ok(())
 }
 
-/// What a value is to Python; None if only Python can tell.
-fn unpacked<'py>(py: Python<'py>, packed: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
+/// What Python has as bytes. TypeError if it is neither bytes, str nor int.
+#[pyfunction]
+pub(crate) fn pack<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    let mut packed = Vec::new();
+    add(value, &mut packed)?;
+    Ok(PyBytes::new(value.py(), &packed))
+}
+
+/// The reverse; None for what is of no simple type.
+#[pyfunction]
+pub(crate) fn unpack<'py>(py: Python<'py>, packed: &[u8]) -> PyResult<Option<Bound<'py, PyAny>>> {
     Ok(match packed {
         [b'b', bytes @ ..] => Some(PyBytes::new(py, bytes).into_any()),
         [b's', text @ ..] => std::str::from_utf8(text).ok().map(|text| PyString::new(py, text).into_any()),
@@ -76,6 +87,13 @@ fn unpacked<'py>(py: Python<'py>, packed: &[u8]) -> PyResult<Option<Bound<'py, P
             bytes[..rest.len()].copy_from_slice(rest);
             bytes[rest.len()] = *last;
             Some(i64::from_le_bytes(bytes).into_pyobject(py)?.into_any())
+        }
+        [b'i', bytes @ ..] if !bytes.is_empty() => {
+            let signed = PyDict::new(py);
+            signed.set_item("signed", true)?;
+            let number =
+                py.get_type::<PyInt>().call_method("from_bytes", (bytes, "little"), Some(&signed))?;
+            Some(number)
         }
         _ => None,
     })
@@ -87,10 +105,10 @@ impl Dict {
     fn find<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (mut packed, mut value) = SCRATCH.take();
         packed.clear();
-        pack(key, &mut packed)?;
+        add(key, &mut packed)?;
         let found = self.shared.call(py, |handle| block_on(self.store.get(handle, &packed, &mut value)))?;
         let shown = match found.map_err(|why| why.raised())? {
-            true => Some(match unpacked(py, &value)? {
+            true => Some(match unpack(py, &value)? {
                 Some(simple) => simple,
                 None => (PyBytes::new(py, &value),).into_pyobject(py)?.into_any(),
             }),

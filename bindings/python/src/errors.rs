@@ -17,7 +17,6 @@ create_exception!(rackmem, Lost, Error, "What was asked for died with a node.");
 create_exception!(rackmem, NodeDown, Error, "The node that has it is down.");
 create_exception!(rackmem, Fenced, Error, "The rack has declared this process's node dead: join again.");
 create_exception!(rackmem, NotFound, Error, "Nothing has this name.");
-create_exception!(rackmem, Exists, Error, "Something has this name already.");
 create_exception!(rackmem, Differs, Error, "What has this name is of another kind, type or shape.");
 create_exception!(rackmem, MapError, Error, "Memory cannot be mapped in this process.");
 
@@ -48,7 +47,6 @@ impl Raised for NameError {
         let text = self.to_string();
         match self {
             Self::NotFound { .. } => NotFound::new_err(text),
-            Self::Exists { .. } => Exists::new_err(text),
             Self::Differs { .. } => Differs::new_err(text),
             Self::Lost { .. } => Lost::new_err(text),
             Self::Unusable { .. } => PyValueError::new_err(text),

@@ -33,9 +33,9 @@ mod _rackmem {
     #[pymodule_export]
     use super::calls::forked;
     #[pymodule_export]
-    use super::dict::Dict;
+    use super::dict::{Dict, pack, unpack};
     #[pymodule_export]
-    use super::errors::{Differs, Error, Exists, Fenced, Lost, MapError, NodeDown, NotFound};
+    use super::errors::{Differs, Error, Fenced, Lost, MapError, NodeDown, NotFound};
     #[pymodule_export]
     use super::locked::{Held, Locked};
     #[pymodule_export]

@@ -25,7 +25,7 @@ from ._dict import Dict
 from ._locked import Lock, Locked, Row
 from ._objects import Object, Objects
 from ._rack import Rack, attach, command, current, join, up
-from ._rackmem import Differs, Error, Exists, Fenced, Lost, MapError, NodeDown, NotFound
+from ._rackmem import Differs, Error, Fenced, Lost, MapError, NodeDown, NotFound
 from ._words import Words
 
 os.register_at_fork(after_in_child=_rackmem._forked)
@@ -36,7 +36,6 @@ __all__ = [
     "Dict",
     "Differs",
     "Error",
-    "Exists",
     "Fenced",
     "Lock",
     "Locked",

@@ -88,13 +88,11 @@ class Array(np.ndarray[Any, Any]):
 
     def touch(self, write: bool = False) -> None:
         """Gets the memory of the array, or slice, now: raises what would end the process if it were accessed."""
-        memory, at, length = _where(self)
-        memory.touch(at, length, write)
+        touch(self, write)
 
     def prefetch(self, write: bool = False) -> None:
         """Gets its memory together, as a hint that it will be used."""
-        memory, at, length = _where(self)
-        memory.prefetch(at, length, write)
+        prefetch(self, write)
 
     @contextmanager
     def pin(self, write: bool = False) -> Iterator[None]:

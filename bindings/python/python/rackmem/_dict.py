@@ -16,17 +16,10 @@ _MISSING: Any = object()
 
 
 def _packed(value: Any, pickle: bool) -> bytes:
-    """The first byte says what the others are."""
-    # Exactly these: what is more than that would come back as less.
-    if type(value) is bytes:
-        return b"b" + value
-    if type(value) is str:
-        return b"s" + value.encode()
-    if type(value) is int:
-        return b"i" + value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
-    if pickle:
+    # Exactly these are simple: what is more than that would come back as less.
+    if pickle and type(value) not in (bytes, str, int):
         return b"p" + pickling.dumps(value, pickling.HIGHEST_PROTOCOL)
-    raise TypeError(f"{type(value).__name__} is neither bytes, str nor int: open the dictionary with pickle=True, or encode it")
+    return _rackmem.pack(value)
 
 
 class Dict(Handle):
@@ -40,18 +33,18 @@ class Dict(Handle):
         self._find = store.find
 
     def _unpacked(self, data: bytes) -> Any:
-        kind, rest = data[:1], data[1:]
-        if kind == b"b":
-            return rest
-        if kind == b"s":
-            return rest.decode()
-        if kind == b"i":
-            return int.from_bytes(rest, "little", signed=True)
-        if kind == b"p" and self._pickle:
-            return pickling.loads(rest)
-        if kind == b"p":
-            raise TypeError(f"a value of {self.name!r} is a pickle: open the dictionary with pickle=True if you trust its writers")
-        raise _rackmem.Error(f"a value of {self.name!r} was not written by rackmem for Python: read it where it was written")
+        simple = _rackmem.unpack(data)
+        if simple is not None:
+            return simple
+        if data[:1] != b"p":
+            raise _rackmem.Error(
+                f"a value of {self.name!r} was not written by rackmem for Python: read it where it was written"
+            )
+        if not self._pickle:
+            raise TypeError(
+                f"a value of {self.name!r} is a pickle: open the dictionary with pickle=True if you trust its writers"
+            )
+        return pickling.loads(data[1:])
 
     def __getitem__(self, key: bytes | str | int) -> Any:
         found = self._find(key)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,12 +54,7 @@ class Lock(Handle):
         self.acquire()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()
 
     def _again(self) -> tuple[str, tuple[Any, ...]]:
@@ -79,55 +76,30 @@ class Locked(Handle):
             data[()] = tuple(initial) if kind.names is not None and not isinstance(initial, np.void) else initial
         super().__init__(rack, name)
         tag = kind.str if kind.names is None else repr(kind.descr)
-        tag = tag if len(tag) <= 58 else f"{hash_of(tag)}"
+        # A name's tag has at most 64 bytes.
+        tag = tag if len(tag) <= 58 else hashlib.sha256(tag.encode()).hexdigest()[:32]
         self._lock = rack._rack._locked(name, data.tobytes(), f"numpy {tag}", create)
         self.dtype = kind
 
-    def read(self, timeout: float | None = None) -> Held:
+    def read(self, timeout: float | None = None) -> AbstractContextManager[Row]:
         """Waits for the data, to read them. Raises `TimeoutError` after so many seconds."""
-        return Held(self, False, timeout)
+        return self._hold(False, timeout)
 
-    def write(self, timeout: float | None = None) -> Held:
+    def write(self, timeout: float | None = None) -> AbstractContextManager[Row]:
         """Waits for the data, to write them alone. Raises `TimeoutError` after so many seconds."""
-        return Held(self, True, timeout)
+        return self._hold(True, timeout)
+
+    @contextmanager
+    def _hold(self, write: bool, timeout: float | None) -> Iterator[Row]:
+        held, changed = self._lock.acquire(write, timeout), None
+        row = np.frombuffer(held.data(), self.dtype).reshape(())
+        row.flags.writeable = write
+        try:
+            yield row
+            changed = row.tobytes() if write else None
+        finally:
+            row.flags.writeable = False
+            held.release(changed)
 
     def _again(self) -> tuple[str, tuple[Any, ...]]:
         return "locked", (self.dtype,)
-
-
-def hash_of(text: str) -> str:
-    import hashlib
-
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-class Held:
-    """Data while they are held: a context manager."""
-
-    def __init__(self, lock: Locked, write: bool, timeout: float | None) -> None:
-        self._lock = lock
-        self._write = write
-        self._timeout = timeout
-        self._held: _rackmem.Held | None = None
-        self._row: Row | None = None
-
-    def __enter__(self) -> Row:
-        if self._held is not None:
-            raise _rackmem.Error(f"the data of {self._lock.name!r} are held already")
-        self._held = self._lock._lock.acquire(self._write, self._timeout)
-        row = np.frombuffer(self._held.data(), self._lock.dtype).reshape(())
-        row.flags.writeable = self._write
-        self._row = row
-        return row
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        held, row = self._held, self._row
-        assert held is not None and row is not None
-        self._held = self._row = None
-        row.flags.writeable = False
-        held.release(row.tobytes() if self._write and kind is None else None)

@@ -8,7 +8,6 @@ import shutil
 import sysconfig
 import weakref
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -172,12 +171,7 @@ class Rack:
     def __enter__(self) -> Rack:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._rack._close()
 
     def __repr__(self) -> str:
