@@ -61,7 +61,6 @@ impl KvStore {
         let nodes = self.homes(mem);
         let home = match self.placement {
             Placement::Spread => hash.home(nodes.into()),
-            Placement::Local if mem.node().0 < nodes => mem.node(),
             Placement::Local => NodeId(mem.node().0 % nodes),
         };
         let mut full = None;

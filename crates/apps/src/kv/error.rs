@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rackmem::GlobalAddr;
+use rackmem::{GlobalAddr, NodeId};
 
 /// Why an operation on the store failed.
 ///
@@ -13,14 +13,14 @@ use rackmem::GlobalAddr;
 pub enum Error {
     /// The rack's memory failed, or is full.
     Memory(rackmem::Error),
-    /// The key is longer than a store on this rack takes.
+    /// The key is longer than this store takes.
     KeyTooLong {
         /// Bytes in the key.
         len: usize,
-        /// Bytes that a key may have: 1024, and 32 less than a block.
+        /// Bytes that a key may have. In a [`KvStore`](super::KvStore) it is 1024, and 32 less than a block.
         most: usize,
     },
-    /// The value is longer than any store takes.
+    /// The value is longer than this store takes.
     ValueTooLong {
         /// Bytes in the value.
         len: usize,
@@ -40,6 +40,17 @@ pub enum Error {
     NotAStore {
         /// The address.
         root: GlobalAddr,
+    },
+    /// A store of so many slots has none left (only in a [`MappedStore`](crate::kv_mapped::MappedStore)).
+    Full {
+        /// How many there are.
+        slots: u64,
+    },
+    /// A writer stopped in the middle of this key's value seconds ago: it was suspended, or it died (only in a
+    /// [`MappedStore`](crate::kv_mapped::MappedStore)).
+    Abandoned {
+        /// Its node.
+        node: NodeId,
     },
     /// So many keys share one hash that no bucket holds them.
     TooManyCollisions {
@@ -64,10 +75,7 @@ impl fmt::Display for Error {
         match self {
             Self::Memory(error) => error.fmt(f),
             Self::KeyTooLong { len, most } => {
-                write!(
-                    f,
-                    "a key of {len} bytes is too long: this rack's stores take keys of up to {most} bytes (32 less than a block, 1024 at most)"
-                )
+                write!(f, "a key of {len} bytes is too long: this store takes keys of up to {most} bytes")
             }
             Self::ValueTooLong { len, most } => {
                 write!(f, "a value of {len} bytes is too long: values have up to {most} bytes")
@@ -81,9 +89,18 @@ impl fmt::Display for Error {
             Self::NotAStore { root } => {
                 write!(
                     f,
-                    "there is no key-value store of this rack at {root}: pass the address that KvStore::root returned, before its destroy"
+                    "there is no key-value store of this rack at {root}: pass the address that KvStore::root (or the like) returned, before its destroy"
                 )
             }
+            Self::Full { slots } => write!(
+                f,
+                "all {slots} slots are taken, some of them by deleted keys: create the store for more keys"
+            ),
+            Self::Abandoned { node } => write!(
+                f,
+                "a writer on node {} stopped in the middle of this value: it is suspended or dead",
+                node.0
+            ),
             Self::TooManyCollisions { bucket } => {
                 write!(
                     f,

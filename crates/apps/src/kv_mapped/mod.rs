@@ -10,7 +10,7 @@
 //! | `layout.rs` | where what is |
 //! | `operations.rs` | the index, and what can be done with a key |
 //! | `slot.rs` | a slot: its key, its value, and the version in front of them |
-//! | `error.rs` | what can go wrong |
+//! | `error.rs` | why there is no store |
 //!
 //! # Why operations are linearizable per key
 //! A key is searched for group by group, from where its hash points to the first group with a free slot. Who adds a
@@ -65,7 +65,8 @@ use rackmem::{Discipline, GlobalAddr, Mapping, NodeHandle, NodeId, Rack};
 
 use self::layout::{Layout, MAGIC, Places};
 
-pub use self::error::Error;
+pub use self::error::OpenError;
+use crate::kv::Error;
 
 /// What a store is created with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,7 +97,7 @@ impl MappedStoreConfig {
 /// What can be mapped of a node's memory.
 const MOST: u64 = 512 << 30;
 /// How long a writer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LONGEST_WRITE: Duration = Duration::from_secs(5);
 
 /// A store, open in this process. Its threads share it.
 pub struct MappedStore<M = Mapping> {
@@ -105,7 +106,7 @@ pub struct MappedStore<M = Mapping> {
     places: Places,
     /// Which one writes.
     node: NodeId,
-    patience: Duration,
+    longest_write: Duration,
     memory: M,
 }
 
@@ -113,12 +114,16 @@ impl MappedStore {
     /// A new store, in the memory of the handle's node.
     ///
     /// # Errors
-    /// [`Error::Map`] where memory cannot be mapped; [`Error::Memory`] if the node has no room, or fails;
+    /// [`OpenError::Map`] where memory cannot be mapped; [`Error::Memory`] if the node has no room, or fails;
     /// [`Error::KeyTooLong`] if keys are to be longer than 4 MiB.
-    pub fn create(rack: &Rack, handle: &mut NodeHandle, config: &MappedStoreConfig) -> Result<Self, Error> {
+    pub fn create(
+        rack: &Rack,
+        handle: &mut NodeHandle,
+        config: &MappedStoreConfig,
+    ) -> Result<Self, OpenError> {
         let (layout, most) = (Layout::of(config), slot::LONGEST_KEY);
         if config.key_bytes > most {
-            return Err(Error::KeyTooLong { len: config.key_bytes, most });
+            return Err(Error::KeyTooLong { len: config.key_bytes, most }.into());
         }
         let len = layout.bytes();
         if len > MOST {
@@ -129,7 +134,7 @@ impl MappedStore {
         // All other memory is zero, as it has to be.
         let mut words = (1..).zip(words).chain([(0, MAGIC)]);
         let written = words.try_for_each(|(word, value)| handle.write_word(root + word * 8, value));
-        let opened = written.map_err(Error::from).and_then(|()| Self::open(rack, handle, root));
+        let opened = written.map_err(OpenError::from).and_then(|()| Self::open(rack, handle, root));
         if opened.is_err() {
             // Why it is not there says more than why it cannot be freed.
             let _ = handle.free(root);
@@ -140,17 +145,17 @@ impl MappedStore {
     /// The store whose root is there, which [`MappedStore::root`] has named. A process has it open once at a time.
     ///
     /// # Errors
-    /// [`Error::NotAStore`]; [`Error::Map`] where memory cannot be mapped, or where it is open in this process;
+    /// [`Error::NotAStore`]; [`OpenError::Map`] where memory cannot be mapped, or where it is open in this process;
     /// [`Error::Memory`] if the rack's memory fails.
-    pub fn open(rack: &Rack, handle: &mut NodeHandle, root: GlobalAddr) -> Result<Self, Error> {
+    pub fn open(rack: &Rack, handle: &mut NodeHandle, root: GlobalAddr) -> Result<Self, OpenError> {
         if handle.read_word(root)? != MAGIC {
-            return Err(Error::NotAStore { root });
+            return Err(Error::NotAStore { root }.into());
         }
         let mut word = |at: u64| handle.read_word(root + at * 8);
         let (slots, key_bytes) = (word(1)?, word(2)? as usize);
         let (value_bytes, salt) = (word(3)? as usize, word(4)?);
         let layout = Layout { slots, key_bytes, value_bytes, salt };
-        let memory = rack.map(root, layout.bytes() as usize)?;
+        let memory = rack.map(root, layout.bytes() as usize).map_err(OpenError::Map)?;
         Ok(Self::over(memory, root, layout, handle.id()))
     }
 
@@ -168,7 +173,7 @@ impl MappedStore {
 
 impl<M: AsRef<[AtomicU64]>> MappedStore<M> {
     fn over(memory: M, root: GlobalAddr, layout: Layout, node: NodeId) -> Self {
-        Self { root, layout, node, places: layout.places(), patience: PATIENCE, memory }
+        Self { root, layout, node, places: layout.places(), longest_write: LONGEST_WRITE, memory }
     }
 
     /// The store's address, for [`MappedStore::open`].

@@ -3,9 +3,10 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
+use super::MappedStore;
 use super::layout::{GROUP, Layout};
 use super::slot::{Slot, Writing};
-use super::{Error, MappedStore};
+use crate::kv::Error;
 use crate::kv::hash::KeyHash;
 
 /// The lowest bit of each of a word's tags.
@@ -92,7 +93,7 @@ impl<M: AsRef<[AtomicU64]>> MappedStore<M> {
         while let Some(slot) = probe.next(false) {
             let slot = self.slot(slot);
             slot.ask();
-            if let Some(present) = slot.read(key, value, self.patience)? {
+            if let Some(present) = slot.read(key, value, self.longest_write)? {
                 return Ok(present);
             }
         }
@@ -196,7 +197,7 @@ impl<M: AsRef<[AtomicU64]>> MappedStore<M> {
         let mut probe = self.probe(key)?;
         while let Some(slot) = probe.next(claim) {
             // Other keys have the same tag so rarely that it does not matter whether theirs are locked for a moment.
-            let writing = self.slot(slot).lock(self.node, self.patience)?;
+            let writing = self.slot(slot).lock(self.node, self.longest_write)?;
             writing.take(key);
             if writing.has(key) {
                 return Ok(Some(writing));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rackmem::{NodeId, Window};
 
-use super::Error;
+use crate::kv::Error;
 use crate::kv::hash::last_word;
 
 const VERSION: usize = 0;
@@ -86,9 +86,9 @@ impl<'a> Slot<'a> {
         &self,
         key: &[u8],
         into: &mut Vec<u8>,
-        patience: Duration,
+        longest_write: Duration,
     ) -> Result<Option<bool>, Error> {
-        let mut wait = Wait::new(patience);
+        let mut wait = Wait::new(longest_write);
         loop {
             let version = self.words[VERSION].load(Acquire);
             if version & WRITING == 0 {
@@ -104,8 +104,8 @@ impl<'a> Slot<'a> {
     }
 
     /// Waits until nobody writes it, and does so.
-    pub(super) fn lock(self, node: NodeId, patience: Duration) -> Result<Writing<'a>, Error> {
-        let (mut wait, version) = (Wait::new(patience), &self.words[VERSION]);
+    pub(super) fn lock(self, node: NodeId, longest_write: Duration) -> Result<Writing<'a>, Error> {
+        let (mut wait, version) = (Wait::new(longest_write), &self.words[VERSION]);
         // A guess: a compare-exchange brings the page to be written whatever it finds, a load before it would bring
         // it twice.
         let mut seen = 0;
@@ -185,14 +185,14 @@ impl Drop for Writing<'_> {
 
 /// Waits for who writes a slot.
 struct Wait {
-    patience: Duration,
+    longest_write: Duration,
     /// The version that it waits for the end of, and since when.
     since: Option<(u64, Instant)>,
 }
 
 impl Wait {
-    const fn new(patience: Duration) -> Self {
-        Self { patience, since: None }
+    const fn new(longest_write: Duration) -> Self {
+        Self { longest_write, since: None }
     }
 
     /// A moment, unless this version has been there for too long.
@@ -200,7 +200,7 @@ impl Wait {
     fn on(&mut self, version: u64) -> Result<(), Error> {
         match self.since {
             Some((seen, since)) if seen == version => {
-                if since.elapsed() > self.patience {
+                if since.elapsed() > self.longest_write {
                     let node = u16::try_from(version >> NODE).expect("16 bits");
                     return Err(Error::Abandoned { node: NodeId(node) });
                 }

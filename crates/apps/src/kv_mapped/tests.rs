@@ -29,7 +29,7 @@ fn memory(config: &MappedStoreConfig) -> Vec<AtomicU64> {
 fn store<'a>(memory: &'a [AtomicU64], config: &MappedStoreConfig, node: u16) -> Store<'a> {
     let layout = Layout::of(config);
     let store = MappedStore::over(memory, GlobalAddr::from_bits(0), layout, NodeId(node));
-    MappedStore { patience: Duration::from_millis(1), ..store }
+    MappedStore { longest_write: Duration::from_millis(1), ..store }
 }
 
 fn get(store: &Store<'_>, key: &[u8]) -> Option<Vec<u8>> {
@@ -161,7 +161,7 @@ fn each_key_that_nodes_add_at_once_is_added_by_one_of_them() {
             MappedStoreConfig { expected_keys: KEYS.into(), salt: round, ..MappedStoreConfig::default() };
         let (memory, start) = (memory(&config), Barrier::new(NODES.into()));
         let added = &|node| {
-            let store = Store { patience: super::PATIENCE, ..store(&memory, &config, node) };
+            let store = Store { longest_write: super::LONGEST_WRITE, ..store(&memory, &config, node) };
             start.wait();
             (0..KEYS).filter(|key| store.insert(&key.to_le_bytes(), &[1]).unwrap()).count()
         };
@@ -237,7 +237,10 @@ fn the_history_of_nodes_that_work_on_the_same_keys_is_linearizable() {
                 let (memory, config, clock) = (&memory, &config, &clock);
                 scope.spawn(move || {
                     // A preempted thread is not a dead one.
-                    let store = Store { patience: super::PATIENCE, ..store(memory, config, number % NODES) };
+                    let store = Store {
+                        longest_write: super::LONGEST_WRITE,
+                        ..store(memory, config, number % NODES)
+                    };
                     client(&store, seed, number.into(), clock)
                 })
             });

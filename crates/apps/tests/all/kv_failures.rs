@@ -4,7 +4,7 @@
 use crate::support;
 
 use apps::kv::{Error, KvConfig, KvStore};
-use rackmem::{GlobalAddr, Memory, block_on};
+use rackmem::{NodeId, GlobalAddr, Memory, block_on};
 use support::memory::{Rack, Worker};
 use support::values::value;
 
@@ -127,6 +127,8 @@ fn errors_say_what_to_do() {
         (Error::ValueTooLong { len: 1 << 31, most: 1 << 30 }, "up to 1073741824 bytes"),
         (Error::OutsideValue { offset: 10, len: 5, value: 12 }, "use put"),
         (Error::NotAStore { root: addr }, "KvStore::root"),
+        (Error::Full { slots: 8 }, "more keys"),
+        (Error::Abandoned { node: NodeId(3) }, "a writer on node 3"),
         (Error::TooManyCollisions { bucket: addr }, "another salt"),
         (Error::Damaged { record: addr }, "something else writes"),
         (Error::Memory(rackmem::Error::Unallocated { addr }), "never allocated, or freed"),

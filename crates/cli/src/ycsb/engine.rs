@@ -248,7 +248,7 @@ impl Session for RackSession {
         match &mut self.store {
             Store::Coherent(store) => block_on(store.get(&mut self.handle, key, into)),
             Store::Locked(store) => store.get(&mut self.handle, key, into),
-            Store::Mapped(store) => return store.get(key, into).map_err(StoreError::new),
+            Store::Mapped(store) => store.get(key, into),
             Store::Objects(store) => {
                 return store.get(&mut self.handle, key, into).map_err(StoreError::new);
             }
@@ -263,7 +263,7 @@ impl Session for RackSession {
         match &mut self.store {
             Store::Coherent(store) => block_on(store.put(&mut self.handle, key, record)),
             Store::Locked(store) => store.put(&mut self.handle, key, record),
-            Store::Mapped(store) => return store.put(key, record).map(drop).map_err(StoreError::new),
+            Store::Mapped(store) => store.put(key, record),
             Store::Objects(store) => {
                 return store.put(&mut self.handle, key, record).map(drop).map_err(StoreError::new);
             }
@@ -279,7 +279,7 @@ impl Session for RackSession {
         match &self.store {
             Store::Coherent(store) => block_on(store.update_in_place(&mut self.handle, key, at, bytes)),
             Store::Locked(store) => store.update_in_place(&mut self.handle, key, at, bytes),
-            Store::Mapped(store) => return store.update_in_place(key, at, bytes).map_err(StoreError::new),
+            Store::Mapped(store) => store.update_in_place(key, at, bytes),
             Store::Objects(_) => {
                 return self.modify(key, |record| record[at..at + bytes.len()].copy_from_slice(bytes));
             }
@@ -295,9 +295,7 @@ impl Session for RackSession {
                 block_on(store.read_modify_write(&mut self.handle, key, scratch, change))
             }
             Store::Locked(store) => store.read_modify_write(&mut self.handle, key, scratch, change),
-            Store::Mapped(store) => {
-                return store.read_modify_write(key, scratch, change).map_err(StoreError::new);
-            }
+            Store::Mapped(store) => store.read_modify_write(key, scratch, change),
             Store::Objects(store) => {
                 return store.update(&mut self.handle, key, scratch, change).map_err(StoreError::new);
             }

@@ -96,11 +96,6 @@ impl Pages {
         granted
     }
 
-    /// True if the application may do what was waited for.
-    pub fn has_right(&self, faulted: &Faulted) -> bool {
-        self.slot_with_right(faulted).is_some()
-    }
-
     fn slot_with_right(&self, faulted: &Faulted) -> Option<&Slot> {
         let needs = if faulted.access == Access::Modified { Right::Write } else { Right::Read };
         let tag = self.block.tag(faulted.addr).bits();
