@@ -4,7 +4,7 @@
 use crate::support;
 
 use apps::kv::{Error, KvConfig, KvStore};
-use rackmem::{NodeId, GlobalAddr, Memory, block_on};
+use rackmem::{GlobalAddr, Memory, NodeId, block_on};
 use support::memory::{Rack, Worker};
 use support::values::value;
 

@@ -116,7 +116,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             )?
         }
     };
-    let file = read(&place.file)?;
+    let file = read(&place.file).inspect_err(|_| place.forget())?;
     let nodes = u16::try_from(file.config.nodes).expect("at most 64 nodes");
     let seats = args.seats.unwrap_or(u16::from(args.config.is_none() && nodes > 1));
     let with_process = with_process(nodes, seats)?;

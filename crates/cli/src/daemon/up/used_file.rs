@@ -84,10 +84,15 @@ impl UsedRackFile {
                 runtime::remove(&ask::socket_of(file));
             }
         }
-        if self.made.is_some() {
-            runtime::remove(&self.file);
-            runtime::remove(&owner::lock_file(directory));
-        }
+        self.forget();
+        runtime::remove_if_empty(directory);
+    }
+
+    /// Takes away what was made, also where there can be no such rack; nothing of the user's.
+    pub(super) fn forget(&self) {
+        let (Some(_), Some(directory)) = (&self.made, self.file.parent()) else { return };
+        runtime::remove(&self.file);
+        runtime::remove(&owner::lock_file(directory));
         runtime::remove_if_empty(directory);
     }
 }

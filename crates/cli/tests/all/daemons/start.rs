@@ -108,4 +108,8 @@ fn a_program_starts_a_rack_of_the_sizes_that_it_says() {
     drop((rack, processes));
     let said = Rack::up_with(&Up { memory: Some(1), ..up }).unwrap_err().to_string();
     assert!(said.contains("memory"), "{said}");
+    // Of the one that ran, and of the one that could not.
+    let process = std::process::id();
+    let left = |number| rackmem::rack_file::runtime_directory(&format!("up-{process}-{number}"));
+    assert!((0..2).all(|number| !left(number).exists()), "nothing is left");
 }
