@@ -72,3 +72,42 @@ fn writes(context: *mut libc::c_void) -> bool {
 fn writes(_: *mut libc::c_void) -> bool {
     unreachable!("refused where that is not known")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::{Command, Stdio};
+
+    /// The test starts itself again: whoever gets such a signal ends.
+    #[test]
+    fn a_signal_for_other_addresses_ends_the_process_as_ever() {
+        const HERE: &str = "RACKMEM_TEST_SIGBUS";
+        if std::env::var_os(HERE).is_some() {
+            begin(0..4096, Arc::new(|_, _| ()));
+            let file = rustix::fs::memfd_create("empty", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+            let (rights, shared) = (rustix::mm::ProtFlags::READ, rustix::mm::MapFlags::SHARED);
+            // SAFETY: the kernel chooses the address. The file has no byte there, which is the point.
+            unsafe {
+                let at = rustix::mm::mmap(std::ptr::null_mut(), 4096, rights, shared, &file, 0).unwrap();
+                at.cast::<u8>().read_volatile();
+            }
+            unreachable!("the file is empty");
+        }
+        let test = "memory::pages::in_place::tests::a_signal_for_other_addresses_ends_the_process_as_ever";
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test])
+            .env(HERE, "1")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // One that comes back to the access for ever is ended by its test's parent.
+        let ended = (0..1000).find_map(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            child.try_wait().unwrap()
+        });
+        let _ = child.kill();
+        assert_eq!(ended.expect("it ends").signal(), Some(libc::SIGBUS));
+    }
+}
