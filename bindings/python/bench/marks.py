@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import rackmem
-from report import Mark, Report, alternate, table
+from report import Mark, Report, alternate, installed, table
 from stores import WORKERS, dictionaries
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -115,8 +115,25 @@ def counters(rack: rackmem.Rack, rounds: int, report: Report) -> None:
     report.faster("counter += 1", "Manager", pairs, 100)
 
 
+def actors(rack: rackmem.Rack, rounds: int, report: Report) -> None:
+    """The same counter in an actor of Ray's."""
+    ray = installed("ray")
+    if ray is None:
+        report.skipped.append("Ray: the package `ray` is not installed")
+        return
+    hits = rack.words("marks actor", 1)
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    try:
+        counter = ray.remote(Counter).remote()
+        pairs = alternate(rounds, lambda: hits.fetch_add(0, 1), lambda: ray.get(counter.add.remote(1)))
+    finally:
+        ray.shutdown()
+    report.faster("counter += 1", "Ray actor", pairs, 100)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    measures = {"arrays": arrays, "opening": opening, "counters": counters, "dictionaries": dictionaries}
+    measures = {"arrays": arrays, "opening": opening, "counters": counters}
+    measures |= {"actors": actors, "dictionaries": dictionaries}
     parser = argparse.ArgumentParser(description="what the rack costs from Python")
     parser.add_argument("--only", nargs="+", choices=measures, default=list(measures), help="what is measured")
     parser.add_argument("--rounds", type=int, default=9)

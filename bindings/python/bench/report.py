@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Any
 
 #: Seconds that each side takes in a round, about.
 ROUND = 0.05
 
 #: Seconds of one operation in the same round, here and elsewhere.
 Pairs = list[tuple[float, float]]
+
+
+def installed(package: str) -> Any:
+    """A package that may not be there: then None."""
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        return None
 
 
 @dataclass

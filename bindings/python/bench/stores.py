@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import rackmem
-from report import Report, alternate
+from report import Report, alternate, installed
 
 SPAWN = multiprocessing.get_context("spawn")
 WORKERS = 4
@@ -28,12 +28,8 @@ READS = 256
 @contextmanager
 def redis_port(report: Report) -> Iterator[int | None]:
     """A server of Redis on a free port of this machine, which keeps nothing; None if there is no Redis."""
-    server = shutil.which("redis-server")
-    try:
-        import redis
-    except ImportError:
-        server = None
-    if server is None:
+    server, redis = shutil.which("redis-server"), installed("redis")
+    if server is None or redis is None:
         report.skipped.append("Redis: the package `redis` and the command `redis-server` are not both installed")
         yield None
         return
@@ -70,9 +66,7 @@ def stores(rack: rackmem.Rack, managed: Any, port: int | None) -> dict[str, tupl
         "Manager": (managed.__getitem__, managed.__setitem__),
     }
     if port is not None:
-        import redis
-
-        client = redis.Redis(port=port)
+        client = installed("redis").Redis(port=port)
         found["Redis"] = (client.get, client.set)
     return found
 

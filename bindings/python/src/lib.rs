@@ -12,13 +12,14 @@
 //! | `words.rs` | words |
 //! | `objects.rs` | objects with versions |
 //! | `dict.rs` | a dictionary |
-//! | `errors.rs` | exceptions |
+//! | `index.rs`, `errors.rs` | positions; exceptions |
 //!
 //! What must always hold: no call runs while this thread has the interpreter's lock and waits for another node.
 
 mod calls;
 mod dict;
 mod errors;
+mod index;
 mod locked;
 mod memory;
 mod objects;

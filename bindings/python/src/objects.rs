@@ -8,6 +8,7 @@ use rackmem::{ByteObjects, Retry};
 
 use crate::calls::Shared;
 use crate::errors::Raised as _;
+use crate::index::Index;
 
 /// Slots of so many bytes.
 #[pyclass(module = "rackmem._rackmem", frozen)]
@@ -46,24 +47,24 @@ impl Objects {
         self.objects.object_len()
     }
 
-    fn _read<'py>(&self, py: Python<'py>, slot: usize) -> PyResult<(u64, Bound<'py, PyBytes>)> {
+    fn _read<'py>(&self, py: Python<'py>, slot: Index) -> PyResult<(u64, Bound<'py, PyBytes>)> {
         let mut bytes = vec![0; self.objects.object_len()];
         let version =
-            self.shared.call(py, |handle| self.objects.read(handle, slot, &mut bytes, Retry::Forever))?;
+            self.shared.call(py, |handle| self.objects.read(handle, slot.0, &mut bytes, Retry::Forever))?;
         Ok((version.map_err(|why| why.raised())?, PyBytes::new(py, &bytes)))
     }
 
     /// Replaces a slot; what is shorter is padded with zeroes. Returns its version from then on.
-    fn write(&self, py: Python<'_>, slot: usize, data: &[u8]) -> PyResult<u64> {
+    fn write(&self, py: Python<'_>, slot: Index, data: &[u8]) -> PyResult<u64> {
         let data = self.padded(data);
-        let version = self.shared.call(py, |handle| self.objects.write(handle, slot, 0, &data))?;
+        let version = self.shared.call(py, |handle| self.objects.write(handle, slot.0, 0, &data))?;
         version.map_err(|why| why.raised())
     }
 
     /// The same if the slot still has this version; None if it has another one, or somebody is writing it.
-    fn write_if(&self, py: Python<'_>, slot: usize, version: u64, data: &[u8]) -> PyResult<Option<u64>> {
+    fn write_if(&self, py: Python<'_>, slot: Index, version: u64, data: &[u8]) -> PyResult<Option<u64>> {
         let data = self.padded(data);
-        let version = self.shared.call(py, |handle| self.objects.write_if(handle, slot, version, &data))?;
+        let version = self.shared.call(py, |handle| self.objects.write_if(handle, slot.0, version, &data))?;
         version.map_err(|why| why.raised())
     }
 }

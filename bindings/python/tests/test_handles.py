@@ -205,7 +205,7 @@ def test_objects_have_versions(rack: rackmem.Rack, name: str) -> None:
     assert slots[8] == bytes(range(64)) and len(slots) == 10 and slots.size == 64
     with pytest.raises(IndexError):
         slots.read(10)
-    with pytest.raises(OverflowError):
+    with pytest.raises(IndexError, match="-1 is no position here: they count from 0"):
         slots.read(-1)
     with pytest.raises((ValueError, rackmem.Error)):
         slots.write(0, bytes(65))
@@ -221,9 +221,11 @@ def test_words_wrap_around_and_refuse_what_is_no_word(rack: rackmem.Rack, name: 
     for wrong in (-1, 2**64):
         with pytest.raises(OverflowError):
             words[0] = wrong
-    for index in (4, 10**9):
+    for index in (4, 10**9, -1, 2**70):
         with pytest.raises(IndexError):
             words.load(index)
+    with pytest.raises(TypeError):
+        words.load("1")  # type: ignore[arg-type]
 
 
 def test_names_are_listed_looked_at_and_removed(rack: rackmem.Rack, name: str) -> None:
