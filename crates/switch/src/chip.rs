@@ -54,7 +54,7 @@ impl<R: Rules> Chip<'_, R> {
         }
     }
 
-    /// The same of a packet about a lock. What is sent with a payload takes along what came with the packet.
+    /// The same of a packet about a lock.
     pub fn on_lock_packet(
         &mut self,
         packet: &LockPacket,

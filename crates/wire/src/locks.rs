@@ -89,7 +89,7 @@ crate::listed! {
         Serve = 3,
         /// Directory to home: lend the lock to `node` for writing; `nodes` have copies that end.
         Lend = 4,
-        /// To an agent: a copy to read. With `next`: that writer waits for the copy's end.
+        /// To an agent: a copy to read; of a MOVE, once the DATA are there. With `next`: that writer waits for the copy's end.
         Granted = 5,
         /// Home (directory, if there is no data) to an agent: yours to write, and with it the queue, once `nodes` have
         /// answered INVALIDATED.
@@ -106,7 +106,7 @@ crate::listed! {
         Denied = 11,
         /// Directory to holder: that term is over, so your MOVE has been approved.
         Approved = 12,
-        /// To the next writer, with queue and data: yours, once `nodes` have answered INVALIDATED.
+        /// To the next writer, with the queue: yours, once `nodes` have answered INVALIDATED, and the DATA are there.
         Hand = 13,
         /// To the home: the lock is back, with its data.
         WriteBack = 14,
@@ -138,6 +138,9 @@ crate::listed! {
         Removed = 26,
         /// Agent to home: the lock is lost, as of `term`; lend it to me all the same. Its data are gone, and I know.
         Reclaim = 27,
+        /// Holder to whom its MOVE names: the data, which count if the directory approves that MOVE (`term`, the one that it
+        /// begins; `waiting`, as in the MOVE).
+        Data = 28,
     }
 }
 
@@ -147,6 +150,11 @@ impl LockKind {
     pub fn from_wire(byte: u8) -> Option<Self> {
         // They are numbered from 1, in this order.
         Self::ALL.get(usize::from(byte).wrapping_sub(1)).copied()
+    }
+
+    /// True if the region's bytes may travel with it. What passes a directory is a header.
+    pub const fn may_carry_data(self) -> bool {
+        matches!(self, Self::Granted | Self::Lent | Self::Hand | Self::WriteBack | Self::Report | Self::Data)
     }
 }
 

@@ -256,6 +256,10 @@ rules! {
         DataGoesHome,
         /// A request makes a lock only if it was asked after the last one ended there: a late one names another length.
         LateRequestsMakeNoLock,
+        /// What the directory has approved is taken when its data are there.
+        VerdictsAwaitData,
+        /// Data count for the one MOVE that they were sent beside: not for another of the same term.
+        DataAreOfTheirMove,
         /// Requests that stay unanswered are sent again.
         LockRequestsAreRepeated,
         /// So are MOVEs, and what came of them.

@@ -36,7 +36,7 @@ impl SwitchPrograms {
         Chip { coherence, locks, relay: &mut relay.0 }
     }
 
-    /// Runs a packet about a lock through all its passes. What is sent with a payload takes along what came with the packet.
+    /// Runs a packet about a lock through all its passes.
     pub(crate) fn on_lock_packet(
         &mut self,
         packet: &LockPacket,

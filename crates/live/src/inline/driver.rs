@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering;
 
 use node::locks::LockMessage;
 use node::{Effect, Message};
-use wire::{Nanos, NodeId};
+use wire::{LockKind, LockPacket, Nanos, NodeId};
 
 use super::rack::InlineRack;
 use crate::actor::{Actor, AtNode, Driver, Input, NodeMachines, ThreadContext, drain};
 use crate::memory::StoreOf;
+use crate::memory::locks::LockStoreOf;
 use crate::waiting::{SpinThenPark, Step};
 
 /// How often nodes that nobody works on are looked after.
@@ -42,7 +43,7 @@ impl Driver for InlineRack {
             return;
         }
         for message in lock_effects.drain(..).filter_map(|effect| machines.locks.apply(effect)) {
-            self.put(message.packet.to.node(), Input::Lock(message), to_run);
+            self.put_about_lock(message, to_run);
         }
     }
 
@@ -154,11 +155,9 @@ impl InlineRack {
                     let ThreadContext { switch_effects, directory_effects, to_run, .. } = context;
                     let message = match input {
                         Input::Message(message) => message,
-                        Input::Lock(LockMessage { packet, data }) => {
+                        Input::Lock(LockMessage { packet, .. }) => {
                             programs.on_lock_packet(&packet, directory_effects, |packet| {
-                                let data = data.filter(|_| packet.payload > 0);
-                                let message = LockMessage { packet, data };
-                                self.put(packet.to.node(), Input::Lock(message), to_run);
+                                self.put_about_lock(LockMessage { packet, data: None }, to_run);
                             });
                             continue;
                         }
@@ -171,6 +170,21 @@ impl InlineRack {
                 context.batch = batch;
             }
         }
+    }
+
+    /// Leaves a message about a lock. Here data are where all can name them, and stay there until they were received. So nothing has
+    /// to be sent beside a MOVE: whom the directory lets have it gets the name.
+    fn put_about_lock(&self, message: LockMessage, to_run: &mut Vec<usize>) {
+        let LockPacket { kind, lock, len, node, to, .. } = message.packet;
+        let message = match kind {
+            LockKind::Data => return,
+            LockKind::Hand | LockKind::Granted if len > 0 && message.data.is_none() => LockMessage {
+                packet: LockPacket { payload: len, ..message.packet },
+                data: Some(LockStoreOf::copy_of(&self.memories[node.index()], node, lock)),
+            },
+            _ => message,
+        };
+        self.put(to.node(), Input::Lock(message), to_run);
     }
 
     fn run_deadline(&self, node: NodeId, context: &mut ThreadContext, now: Nanos) {

@@ -180,11 +180,10 @@ impl NetworkedSwitch {
                     }
                 });
             }
-            Body::Lock(packet, region) => {
+            Body::Lock(packet, _) => {
                 programs.on_lock_packet(packet, &mut directory_effects, |packet| {
                     if let Some(to) = packet.to.node() {
-                        let region = if packet.payload > 0 { region } else { Contents::None };
-                        transport.send(PeerId::node(to), Body::Lock(&packet, region), outgoing);
+                        transport.send(PeerId::node(to), Body::Lock(&packet, Contents::None), outgoing);
                     }
                 });
             }

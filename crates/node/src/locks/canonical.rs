@@ -200,6 +200,11 @@ impl State {
     pub fn parked(&self, lock: GlobalAddr) -> Copyset {
         let early = self.locks.iter().filter(|it| it.at == lock).filter_map(|it| it.early);
         let queued = early.fold(Copyset::EMPTY, |all, early| all.union(early.queue.nodes()));
+        // A verdict that waits for its data is followed: by this node, and then by its queue.
+        let verdicts = self.locks.iter().filter(|it| it.at == lock).filter_map(|it| it.verdict);
+        let queued = verdicts.fold(queued, |all, verdict| {
+            verdict.to.node().into_iter().fold(all.union(verdict.queue.nodes()), Copyset::with)
+        });
         let homes = self.homes.iter().filter(|(at, _)| *at == lock).flat_map(|(_, home)| home.parked());
         let parked = self.rebuilding.iter().flat_map(|rebuilding| &rebuilding.parked);
         let parked = parked.filter(|packet| packet.lock == lock);

@@ -64,8 +64,7 @@ impl Lock {
                 return self.send_what_is_missing(cx);
             }
             let packet = moving.packet;
-            let data = self.data(cx);
-            cx.send(packet, data);
+            cx.send(packet, None);
         }
     }
 }

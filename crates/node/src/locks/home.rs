@@ -8,7 +8,7 @@ use wire::{Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, NodeId, Refusal, 
 
 use super::store::LockStore;
 use super::{Context, LockDrop, LockEffect, LockMessage, LockNode, context};
-use crate::store::{DataRef, Moment};
+use crate::store::Moment;
 
 /// Who keeps a lock's entry.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -188,9 +188,9 @@ impl<R: Rules> LockNode<R> {
                 // It passed the switch before the entry was there.
                 let mut cx: Context<'_, S, R> =
                     context(self.rules, &self.config, &mut self.counters, at, store, out);
-                cx.send(LockPacket { to: LockEnd::Switch, ..*packet }, message.data);
+                cx.send(LockPacket { to: LockEnd::Switch, ..*packet }, None);
             }
-            Keeper::Here => self.run_directory(at, packet, message.data, store, out),
+            Keeper::Here => self.run_directory(at, packet, store, out),
             Keeper::Ending(_, waiting) => {
                 if packet.kind == LockKind::Acquire && !waiting.contains(packet) {
                     waiting.push(*packet);
@@ -246,7 +246,6 @@ impl<R: Rules> LockNode<R> {
         &mut self,
         at: Moment,
         packet: &LockPacket,
-        data: Option<DataRef>,
         store: &mut S,
         out: &mut Vec<LockEffect>,
     ) {
@@ -259,8 +258,7 @@ impl<R: Rules> LockNode<R> {
         let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         for effect in effects {
             let Effect::Send(packet) = effect else { unreachable!("all resubmissions are done") };
-            let data = data.filter(|_| packet.payload > 0);
-            cx.send(packet, data);
+            cx.send(packet, None);
         }
     }
 

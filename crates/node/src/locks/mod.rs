@@ -8,6 +8,7 @@
 //! | `threads.rs` | a thread wants a lock, has left, waits no longer |
 //! | `serving.rs` | who is next, where the lock may be written: a thread here, or a node elsewhere |
 //! | `moving.rs` | the lock on its way to others |
+//! | `transfer.rs` | its data and the directory's verdict, which come apart |
 //! | `taking.rs` | the lock comes, for reading or for writing |
 //! | `ending.rs` | a copy ends, because somebody wants to write |
 //! | `freeing.rs` | the lock's end |
@@ -53,6 +54,7 @@ mod serving;
 pub mod store;
 mod taking;
 mod threads;
+mod transfer;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -328,6 +330,7 @@ impl<R: Rules> LockNode<R> {
                     LockKind::Granted => lock.on_granted(&mut cx, message),
                     LockKind::Lent => lock.on_lent(&mut cx, message),
                     LockKind::Hand => lock.on_hand(&mut cx, message),
+                    LockKind::Data => lock.on_data(&mut cx, message),
                     LockKind::Invalidate => lock.on_invalidate(&mut cx, packet),
                     LockKind::Invalidated => lock.on_invalidated(&mut cx, packet),
                     LockKind::Poll => lock.on_poll(&mut cx, packet),
@@ -340,6 +343,7 @@ impl<R: Rules> LockNode<R> {
                     LockKind::Reported => lock.on_reported(&mut cx, packet),
                     _ => cx.counters.drop(LockDrop::Nonsense),
                 }
+                lock.follow_verdict(&mut cx);
                 if learned {
                     lock.advance(&mut cx);
                 }
@@ -351,12 +355,12 @@ impl<R: Rules> LockNode<R> {
 
     /// A packet for this node that the rack could send.
     fn is_sensible(&self, message: &LockMessage) -> bool {
-        let LockPacket { to, from, lock, node, next, len, payload, .. } = message.packet;
+        let LockPacket { kind, to, from, lock, node, next, len, payload, .. } = message.packet;
         let nodes = self.config.nodes;
         let everyone = u64::MAX >> (64 - nodes);
         let sets = message.packet.nodes.union(message.packet.waiting).union(message.packet.writers);
         to.node() == Some(self.config.id)
-            && (payload == 0 || payload == len)
+            && (payload == 0 || payload == len && kind.may_carry_data())
             && (payload != 0) == message.data.is_some()
             && from.node().is_none_or(|from| from.index() < nodes)
             && node.index() < nodes

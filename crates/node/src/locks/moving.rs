@@ -52,8 +52,12 @@ impl Lock {
         packet: &LockPacket,
     ) {
         if self.is_moving_of(packet.term) {
+            // It says so to a MOVE that comes again: something of what the first brought about may be missing.
+            let again = self.moving.is_some_and(|moving| moving.again.repeats > 0);
             self.depart(cx);
-            self.send_what_is_missing(cx);
+            if again {
+                self.send_what_is_missing(cx);
+            }
             self.advance(cx);
         } else {
             cx.counters.drop(LockDrop::Late);
@@ -73,6 +77,7 @@ impl Lock {
                 | LockKind::Granted
                 | LockKind::Lent
                 | LockKind::Hand
+                | LockKind::Data
                 | LockKind::Invalidate
                 | LockKind::Poll
                 | LockKind::Received
@@ -137,6 +142,9 @@ impl Lock {
             moving.home_unreceived = false;
         }
         let (packet, done) = (moving.packet, moving.is_received());
+        if moving.home_unreceived {
+            self.write_back(cx);
+        }
         let me = cx.config.id;
         let holding = self.holding.take().expect("a MOVE that is not approved is of a term");
         self.last = Some((holding.term, packet.waiting));
@@ -165,20 +173,24 @@ impl Lock {
         self.leave_room(cx);
     }
 
-    /// Sends once more what was not received, as the directory did.
+    /// The home gets the data when the directory has approved the MOVE, which named no next writer.
+    fn write_back<S: LockStore, R: Rules>(&self, cx: &mut Context<'_, S, R>) {
+        let Some(moving) = self.moving else { return };
+        let back = moving.packet.reply(LockKind::WriteBack, cx.me(), LockEnd::Home(self.at.home()));
+        cx.send(LockPacket { term: moving.packet.term.next(), ..back }, self.data(cx));
+    }
+
+    /// Sends once more what was not received: the verdict, with the data.
     pub(super) fn send_what_is_missing<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
         let Some(moving) = self.moving.filter(|moving| moving.approved) else { return };
         let data = self.data(cx);
-        let mut missing = alloc::vec::Vec::new();
-        switch::locks::pass_on(&moving.packet, cx.me(), |packet| missing.push(packet));
-        for packet in missing {
-            let is_missing = match packet.to {
-                LockEnd::Agent(node) => moving.unreceived.contains(node),
-                _ => moving.home_unreceived,
-            };
-            if is_missing {
+        switch::locks::pass_on(&moving.packet, cx.me(), |packet| {
+            if packet.to.node().is_some_and(|node| moving.unreceived.contains(node)) {
                 cx.send(packet, data);
             }
+        });
+        if moving.home_unreceived {
+            self.write_back(cx);
         }
     }
 }

@@ -5,6 +5,7 @@ use alloc::collections::VecDeque;
 use wire::{Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, Rules, Term, WaitList};
 
 use super::store::{Full, LockStore};
+use super::transfer::Transfer;
 use super::{Context, LockEffect, Ticket};
 use crate::coherence::config::Retransmission;
 
@@ -213,6 +214,10 @@ pub(super) struct Lock {
     pub(super) request: Option<Request>,
     pub(super) moving: Option<Moving>,
     pub(super) ending: Option<Ending>,
+    /// Data that are in the copy already, though the directory has not said that they count.
+    pub(super) arrived: Option<Transfer>,
+    /// What it has said of data that have not come.
+    pub(super) verdict: Option<LockPacket>,
     /// Threads that wait, while this node does not hold the lock.
     pub(super) threads: VecDeque<Thread>,
     /// What has come for a term that has not begun here.
@@ -246,6 +251,8 @@ impl Lock {
             request: None,
             moving: None,
             ending: None,
+            arrived: None,
+            verdict: None,
             threads: VecDeque::new(),
             early: None,
             last: None,
@@ -391,7 +398,7 @@ impl Lock {
     /// Gives the capacity back, if nothing needs it any more.
     pub(super) fn leave_room<S: LockStore, R>(&mut self, cx: &mut Context<'_, S, R>) {
         let needed = self.copy.is_some() || self.holds() || self.request.is_some() || self.moving.is_some();
-        let needed = needed || self.report.is_some() || self.cut.is_some();
+        let needed = needed || self.report.is_some() || self.cut.is_some() || self.arrived.is_some();
         // Of a lock whose home is gone, the last one out gives it back.
         if self.has_capacity && !needed && cx.store.close(self.at).is_none() {
             cx.store.release(self.at);
@@ -404,7 +411,8 @@ impl Lock {
         let queue =
             self.holding.as_ref().is_none_or(|holding| holding.is_complete() && holding.queue.is_empty());
         let nothing_asked = self.request.is_none() && self.moving.is_none() && self.ending.is_none();
-        let nothing_asked = nothing_asked && self.report.is_none() && self.freeing.is_none();
+        let nothing_asked =
+            nothing_asked && self.report.is_none() && self.freeing.is_none() && self.verdict.is_none();
         queue && nothing_asked && self.threads.is_empty() && !self.wants_capacity
     }
 
@@ -416,6 +424,7 @@ impl Lock {
         );
         assert!(self.copy.is_none() || self.has_capacity, "a copy has room: {self:?}");
         assert!(!self.holds() || self.has_capacity, "so has the holder: {self:?}");
+        assert!(self.arrived.is_none() || self.has_capacity && !self.holds(), "so have data: {self:?}");
         assert!(self.ending.is_none() || self.copy.is_some(), "what ends is a copy: {self:?}");
         if let Some(moving) = self.moving {
             assert!(moving.approved || self.holds(), "a MOVE that is not approved is of a term: {self:?}");

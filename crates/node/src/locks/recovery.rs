@@ -330,6 +330,8 @@ impl Lock {
         self.request = None;
         self.ending = None;
         self.early = None;
+        self.arrived = None;
+        self.verdict = None;
         self.wants_capacity = false;
         self.report = None;
         self.fence = Term::NONE;

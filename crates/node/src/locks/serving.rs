@@ -160,8 +160,19 @@ impl Lock {
         if !cx.rules.holds(Rule::GateClosesFirst) {
             cx.store.open(self.at, Mode::Write);
         }
-        let data = self.data(cx);
-        cx.send(packet, data);
+        if let Some(data) = self.data(cx) {
+            let term = packet.term.next();
+            let header = LockPacket {
+                mode: Mode::Read,
+                term,
+                waiting: packet.waiting,
+                ..self.packet(cx, LockKind::Data)
+            };
+            for to in unreceived.iter() {
+                cx.send(LockPacket { to: LockEnd::Agent(to), ..header }, Some(data));
+            }
+        }
+        cx.send(packet, None);
     }
 
     /// The data that travel with this lock.

@@ -28,12 +28,16 @@ impl Lock {
             return;
         }
         let from_home = served || packet.len == 0;
-        if mover != cx.config.id {
-            let received =
-                LockPacket { term, to: LockEnd::Agent(mover), ..self.packet(cx, LockKind::Received) };
-            cx.send(received, None);
+        let is_late = term < self.fence && cx.rules.holds(Rule::EndedCopiesAreRefused) || self.holds();
+        let is_there = self.copy.is_some_and(|copy| copy.term == term);
+        let wanted = self.request.is_some_and(|request| request.mode == Mode::Read);
+        if !is_there && !is_late && wanted && !self.takes_data(cx, message) {
+            return;
         }
-        if self.copy.is_some_and(|copy| copy.term == term) {
+        if mover != cx.config.id {
+            self.say_received(cx, packet);
+        }
+        if is_there {
             cx.counters.drop(LockDrop::Late);
             if self.request.is_some_and(|request| request.mode == Mode::Read) {
                 self.request = None;
@@ -41,7 +45,7 @@ impl Lock {
             }
             return;
         }
-        if term < self.fence && cx.rules.holds(Rule::EndedCopiesAreRefused) || self.holds() {
+        if is_late {
             // The writer that waits for its end may not have heard.
             if let Some(next) = packet.next
                 && term < self.fence
@@ -49,9 +53,9 @@ impl Lock {
                 self.say_ended(cx, next, term);
             }
             cx.counters.drop(LockDrop::Late);
+            self.leaves_data(cx, term);
             return self.ask_again(cx);
         }
-        let wanted = self.request.is_some_and(|request| request.mode == Mode::Read);
         if !wanted {
             match packet.next {
                 Some(next) => {
@@ -60,15 +64,12 @@ impl Lock {
                 }
                 None => cx.counters.drop(LockDrop::Late),
             }
+            self.leaves_data(cx, term);
             return self.ask_again(cx);
         }
-        self.arrived();
+        self.settle(cx);
         self.settle_reclaims(cx, term);
         self.request = None;
-        self.take_room(cx);
-        if let Some(data) = message.data {
-            cx.store.fill(self.at, data);
-        }
         self.copy = Some(Copy { term, at_home: from_home });
         // Those that waited to read are let in before the copy ends.
         while self.threads.front().is_some_and(|thread| thread.mode == Mode::Read) {
@@ -93,9 +94,20 @@ impl Lock {
     }
 
     /// What came before has arrived where it should, or nobody would have sent this.
-    fn arrived(&mut self) {
+    fn settle<S, R>(&mut self, cx: &mut Context<'_, S, R>) {
         self.moving = None;
         self.cut = None;
+        self.arrived = None;
+        if let Some(verdict) = self.verdict.take() {
+            // Its data are not needed any more.
+            self.say_received(cx, &verdict);
+        }
+    }
+
+    /// Whoever moved the lock need not send it again.
+    fn say_received<S, R>(&self, cx: &mut Context<'_, S, R>, packet: &LockPacket) {
+        let (term, to) = (packet.term, LockEnd::Agent(packet.node));
+        cx.send(LockPacket { term, to, ..self.packet(cx, LockKind::Received) }, None);
     }
 
     /// The home lends the lock for writing: nobody had it, but for readers.
@@ -126,7 +138,7 @@ impl Lock {
             // Nobody else has what is here.
             return cx.counters.drop(LockDrop::Nonsense);
         }
-        self.arrived();
+        self.settle(cx);
         let had_copy = self.copy.is_some();
         self.begin(cx, packet.term, packet.nodes, false);
         match message.data {
@@ -159,22 +171,21 @@ impl Lock {
             }
             return;
         }
-        let to = LockEnd::Agent(packet.node);
-        let received = LockPacket { term: packet.term, to, ..self.packet(cx, LockKind::Received) };
-        cx.send(received, None);
         if packet.term < self.fence && cx.rules.holds(Rule::OldTenuresAreRefused) {
+            self.say_received(cx, packet);
             return cx.counters.drop(LockDrop::Late);
         }
         if self.holds() && cx.rules.holds(Rule::LaterTermsApprove) {
+            self.say_received(cx, packet);
             return cx.counters.drop(LockDrop::Nonsense);
         }
-        self.arrived();
+        if !self.takes_data(cx, message) {
+            return;
+        }
+        self.say_received(cx, packet);
+        self.settle(cx);
         self.copy = None;
         self.ending = None;
-        self.take_room(cx);
-        if let Some(data) = message.data {
-            cx.store.fill(self.at, data);
-        }
         self.begin_by_hand(cx, packet);
         self.serve(cx);
     }

@@ -189,6 +189,8 @@ impl Lock {
             if packet.number == 0 {
                 // The lock that was here is no more. Whether there is one now, its home knows.
                 self.since = self.since.max(packet.term);
+                self.arrived = None;
+                self.leave_room(cx);
                 self.ask_again(cx);
             }
             return;
@@ -197,6 +199,7 @@ impl Lock {
             return;
         }
         self.request = None;
+        self.arrived = None;
         let out = &mut *cx.out;
         self.threads.retain(|thread| {
             let asked = packet.number.wrapping_sub(thread.after).cast_signed() > 0;

@@ -83,8 +83,8 @@ impl<R: Rules> Directory<R> {
     }
 }
 
-/// Who gets what of a MOVE that is approved: readers and the next writer the data, and the home, if there is no next
-/// writer. The holder sends the very same once more to whoever did not receive it.
+/// Who hears of a MOVE that is approved: readers and the next writer, to whom the holder has sent the data; the holder, if there
+/// is no next writer: it sends the data home. The holder sends the very same once more to whoever did not receive it.
 pub fn pass_on(packet: &LockPacket, from: LockEnd, mut send: impl FnMut(LockPacket)) {
     let goes_on = LockPacket { term: packet.term.next(), from, ..*packet };
     for reader in packet.nodes.iter() {
@@ -92,11 +92,8 @@ pub fn pass_on(packet: &LockPacket, from: LockEnd, mut send: impl FnMut(LockPack
     }
     match packet.next {
         Some(next) => send(LockPacket { kind: LockKind::Hand, to: LockEnd::Agent(next), ..goes_on }),
-        None if packet.len > 0 => {
-            send(LockPacket { kind: LockKind::WriteBack, to: LockEnd::Home(packet.lock.home()), ..goes_on });
-        }
-        // Nobody else will say that it has come.
-        None if packet.nodes.is_empty() => {
+        // Without data, readers will say that they have it.
+        None if packet.len > 0 || packet.nodes.is_empty() => {
             let to = LockEnd::Agent(packet.node);
             send(LockPacket { kind: LockKind::Approved, term: packet.term, to, ..goes_on });
         }

@@ -35,9 +35,9 @@ pub struct DirectoryConfig {
 /// What a packet brings about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// Send this. If its payload is not 0, those are the bytes that came with the packet.
+    /// Send this.
     Send(LockPacket),
-    /// Put it in again, before or after others; the bytes that came with it stay with it.
+    /// Put it in again, before or after others.
     Resubmit(Resubmit),
 }
 
@@ -58,7 +58,7 @@ wire::listed! {
         Kind,
         /// Of another incarnation of the switch.
         Epoch,
-        /// It names nodes that the rack does not have, or what no holder would send.
+        /// It names nodes that the rack does not have, or what no holder would send: data, for one.
         Nonsense,
     }
 }
@@ -201,7 +201,11 @@ impl<R: Rules> Directory<R> {
         let named = packet.nodes.union(packet.waiting).union(packet.queue.nodes());
         let next = packet.next.is_none_or(|next| next.index() < self.config.nodes);
         let known = named.bits() & !everyone == 0 && next && packet.node.index() < self.config.nodes;
-        if !known || packet.lock.home().index() >= self.config.nodes || packet.term >= Term::MAX {
+        if !known
+            || packet.payload > 0
+            || packet.lock.home().index() >= self.config.nodes
+            || packet.term >= Term::MAX
+        {
             return Err(Drop::Nonsense);
         }
         let by_home = matches!(packet.kind, LockKind::Install | LockKind::Remove);

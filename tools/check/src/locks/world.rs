@@ -98,7 +98,7 @@ pub struct Locks<R: Rules = AllRules> {
     pub nodes: Vec<(LockNode<R>, PlainLocks)>,
     /// The directory in the switch.
     pub switch: Directory<R>,
-    pub(super) again: Vec<(Resubmit, LockMessage)>,
+    pub(super) again: Vec<Resubmit>,
     /// The locks, with the bytes of their regions.
     pub locks: Vec<(GlobalAddr, u32)>,
     /// The number of each lock's last write, in each incarnation of its home and in each allocation.
@@ -136,14 +136,13 @@ impl<R: Rules> Locks<R> {
         NodeId((thread / self.rack.threads) as u16)
     }
 
-    fn drain_switch<M: Copy + From<LockMessage>>(&mut self, bench: &mut Bench<M>, message: &LockMessage) {
+    fn drain_switch<M: Copy + From<LockMessage>>(&mut self, bench: &mut Bench<M>) {
         for effect in self.switch_out.drain(..) {
             match effect {
                 Effect::Send(packet) => {
-                    let data = if packet.payload > 0 { message.data } else { None };
-                    bench.send(None, packet.to.node(), LockMessage { packet, data });
+                    bench.send(None, packet.to.node(), LockMessage { packet, data: None });
                 }
-                Effect::Resubmit(again) => self.again.push((again, *message)),
+                Effect::Resubmit(again) => self.again.push(again),
             }
         }
     }
@@ -181,7 +180,7 @@ impl<R: Rules> Locks<R> {
         let Some(to) = to else {
             self.touch(None, Some(message.packet.lock));
             self.switch.on_packet(&message.packet, &mut self.switch_out);
-            self.drain_switch(bench, message);
+            self.drain_switch(bench);
             return Ok(());
         };
         let about = Some(message.packet.lock);
@@ -308,13 +307,14 @@ impl<R: Rules, M: Copy + From<LockMessage>> World<M> for Locks<R> {
 
     fn second_pass(&mut self, bench: &mut Bench<M>) {
         let at = bench.random.below(self.again.len());
-        let (again, message) = self.again.swap_remove(at);
-        bench.note(Some(message.packet.lock.bits()), || {
-            format!("second pass, approved {}: {}", again.approved, short(&message))
+        let again = self.again.swap_remove(at);
+        let Resubmit { packet, approved } = again;
+        bench.note(Some(packet.lock.bits()), || {
+            format!("second pass, approved {approved}: {}", short(&LockMessage { packet, data: None }))
         });
-        self.touch(None, Some(message.packet.lock));
+        self.touch(None, Some(packet.lock));
         self.switch.on_resubmit(&again, &mut self.switch_out);
-        self.drain_switch(bench, &message);
+        self.drain_switch(bench);
     }
 
     fn act(&mut self, bench: &mut Bench<M>) -> Result<bool, String> {

@@ -31,7 +31,7 @@ mod properties;
 use std::cell::RefCell;
 
 use node::locks::{LockCounters, LockEffect, LockMessage, LockNode, Ticket};
-use node::store::{DataRef, Moment};
+use node::store::Moment;
 use switch::locks::{Directory, Effect, Resubmit};
 use wire::{
     AllRules, BlockSize, GlobalAddr, LockEnd, LockKind, LockPacket, Nanos, NodeId, Rules, SwitchEpoch,
@@ -62,8 +62,8 @@ pub struct SimMessage {
 enum Body {
     /// A packet, with its region's data.
     Message(LockMessage),
-    /// A packet between two passes through the switch, with them.
-    Again(Resubmit, Option<DataRef>),
+    /// A packet between two passes through the switch.
+    Again(Resubmit),
 }
 
 impl SimMessage {
@@ -71,7 +71,7 @@ impl SimMessage {
     pub const fn packet(&self) -> &LockPacket {
         match &self.body {
             Body::Message(message) => &message.packet,
-            Body::Again(again, _) => &again.packet,
+            Body::Again(again) => &again.packet,
         }
     }
 
@@ -280,28 +280,22 @@ impl<R: Rules> Locks<R> {
     }
 
     fn call_switch(&mut self, call: &mut Call<'_, SimMessage>, sim_message: &SimMessage) {
-        let data = match &sim_message.body {
-            Body::Message(message) => {
-                self.switch.on_packet(&message.packet, &mut self.from_switch);
-                message.data
-            }
+        match &sim_message.body {
+            Body::Message(message) => self.switch.on_packet(&message.packet, &mut self.from_switch),
             // What was between two passes went with the switch's state.
-            Body::Again(again, _) if again.packet.epoch != self.config.epoch => None,
-            Body::Again(again, data) => {
-                self.switch.on_resubmit(again, &mut self.from_switch);
-                *data
-            }
-        };
+            Body::Again(again) if again.packet.epoch != self.config.epoch => {}
+            Body::Again(again) => self.switch.on_resubmit(again, &mut self.from_switch),
+        }
         for index in 0..self.from_switch.len() {
             let sender = Processor::Switch;
             match self.from_switch[index] {
                 Effect::Send(packet) => {
-                    let message = LockMessage { packet, data: data.filter(|_| packet.payload > 0) };
+                    let message = LockMessage { packet, data: None };
                     let receiver = self.receiver(packet.to, &packet);
                     call.send(SimMessage { body: Body::Message(message), sender, receiver });
                 }
                 Effect::Resubmit(again) => {
-                    call.resubmit(SimMessage { body: Body::Again(again, data), sender, receiver: sender });
+                    call.resubmit(SimMessage { body: Body::Again(again), sender, receiver: sender });
                 }
             }
         }

@@ -10,8 +10,8 @@ use wire::{GlobalAddr, Mode, NodeId};
 
 use super::Slot;
 use super::lock_data::LockLocation;
-use crate::memory::StoreOf;
 use crate::memory::words::copy_contents;
+use crate::memory::{NodeMemory, StoreOf};
 
 /// The [`LockStore`] of one node. Whoever makes one holds the lock of the node's actor.
 pub struct LockStoreOf<'a> {
@@ -37,6 +37,11 @@ impl<'a> LockStoreOf<'a> {
     /// The data of the kept message with this number.
     pub(crate) fn kept(node: NodeId, number: usize) -> DataRef {
         LockLocation::Kept(u32::try_from(number).expect("few messages are kept")).on(node)
+    }
+
+    /// The copy that a node with this memory has, which it keeps until who it was moved to has received it.
+    pub(crate) fn copy_of(memory: &NodeMemory, node: NodeId, lock: GlobalAddr) -> DataRef {
+        LockLocation::Copy(memory.locks.number_of(lock)).on(node)
     }
 
     /// The `len` bytes that a name stands for, to be sent. What is not in one piece is put together in `scratch`.

@@ -163,7 +163,7 @@ fn a_late_request_makes_no_lock_and_whoever_it_was_for_asks_again_if_he_wants_on
 fn whoever_has_not_heard_what_became_of_a_lock_that_is_no_more_hears_that_it_is_over() {
     let mut rig = forgotten();
     let moved = LockPacket { next: Some(NodeId(3)), ..to_home(LockKind::Move, 2, 0) };
-    let answer = rig.gets(with(5, moved)).only();
+    let answer = rig.gets(bare(moved)).only();
     assert_eq!((answer.kind, answer.to), (LockKind::Approved, LockEnd::Agent(NodeId(2))));
     let answer = rig.gets(with(5, to_home(LockKind::WriteBack, 2, 1))).only();
     assert_eq!((answer.kind, answer.to), (LockKind::Received, LockEnd::Agent(NodeId(2))));

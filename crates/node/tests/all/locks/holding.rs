@@ -2,7 +2,7 @@
 
 use node::locks::LockDrop;
 use node::{DataRef, LockEffect, Ticket};
-use wire::{LockEnd, LockKind, LockPacket, Mode, NodeId, Term, WaitList};
+use wire::{LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, Term, WaitList};
 
 use crate::locks::rig::{FLOOR, ME, Rig, bare, nodes, theirs, to_agent, with};
 
@@ -18,7 +18,7 @@ fn received(node: u16, term: u64) -> LockPacket {
 fn moving() -> (Rig, LockPacket) {
     let mut rig = Rig::holding(theirs(), 5);
     let out = rig.gets(bare(forward(3, Mode::Write, 5)));
-    (rig, out.only())
+    (rig, out.moved())
 }
 
 #[test]
@@ -35,7 +35,8 @@ fn a_writer_inside_keeps_the_lock_until_it_leaves() {
     assert!(rig.store.enter(theirs(), Mode::Write));
     rig.gets(bare(forward(3, Mode::Read, 5))).nothing();
     let out = rig.leaves(theirs(), Mode::Write, Some(12));
-    assert_eq!(out.data_of(&out.only()), Some(DataRef(12)));
+    out.moved();
+    assert_eq!(out.data_of(&out.of(LockKind::Data)[0]), Some(DataRef(12)));
 }
 
 #[test]
@@ -65,7 +66,7 @@ fn a_denial_names_those_who_wait_and_the_lock_goes_to_them_too() {
         writers: nodes([3]),
         ..to_agent(LockKind::Denied, theirs(), 1, 5)
     };
-    let again = rig.gets(bare(denied)).only();
+    let again = rig.gets(bare(denied)).moved();
     assert_eq!((again.kind, again.waiting, again.next), (LockKind::Move, nodes([0, 3]), Some(NodeId(3))));
     assert_eq!(again.queue.nodes(), nodes([0]));
     // A copy of it is of a MOVE that is over.
@@ -82,16 +83,18 @@ fn a_denial_does_not_forget_whoever_came_while_it_was_in_flight() {
         writers: nodes([0, 3]),
         ..to_agent(LockKind::Denied, theirs(), 1, 5)
     };
-    assert_eq!(rig.gets(bare(denied)).only().waiting, nodes([0, 2, 3]));
+    assert_eq!(rig.gets(bare(denied)).moved().waiting, nodes([0, 2, 3]));
 }
 
 #[test]
 fn what_was_moved_is_kept_until_it_was_received() {
     let (mut rig, _) = moving();
+    let _ = rig.waits(FLOOR);
     let out = rig.gets(bare(to_agent(LockKind::Approved, theirs(), 1, 5)));
     let hand = out.only();
+    assert_eq!(out.data_of(&hand), Some(DataRef(11)));
     assert_eq!((hand.kind, hand.to, hand.term), (LockKind::Hand, LockEnd::Agent(NodeId(3)), Term(6)));
-    assert_eq!(rig.waits(FLOOR).only(), hand, "until it was");
+    assert_eq!(rig.waits(Nanos(4 * FLOOR.0)).only(), hand, "until it was");
     rig.gets(bare(received(3, 6))).nothing();
     assert!(!rig.store.frames.contains_key(&theirs()), "nothing of it stays here");
     rig.drops(LockDrop::Late, bare(received(3, 6)));
@@ -111,7 +114,7 @@ fn a_forward_of_whoever_came_between_the_passes_is_sent_back() {
     assert_eq!((out.kind, out.to, out.node), (LockKind::Acquire, LockEnd::Switch, NodeId(2)));
 }
 
-fn hand(term: u64, readers: &[u16], queue: &[(u16, Mode)]) -> LockPacket {
+pub(crate) fn hand(term: u64, readers: &[u16], queue: &[(u16, Mode)]) -> LockPacket {
     let mut list = WaitList::EMPTY;
     queue.iter().for_each(|&(node, mode)| list.push(NodeId(node), mode));
     LockPacket {
@@ -131,7 +134,7 @@ fn a_lock_that_is_handed_over_goes_on_in_the_order_of_its_queue() {
     let out = rig.gets(with(7, hand(6, &[], &[(2, Mode::Write), (0, Mode::Write)])));
     assert_eq!(out.of(LockKind::Received).len(), 1);
     assert_eq!(out.told(), [LockEffect::Entered(Ticket(1))]);
-    let moved = rig.leaves(theirs(), Mode::Write, Some(8)).only();
+    let moved = rig.leaves(theirs(), Mode::Write, Some(8)).moved();
     assert_eq!(moved.next, Some(NodeId(2)));
     assert_eq!(moved.queue.nodes(), nodes([0]));
 }

@@ -16,6 +16,7 @@
 //! | `hostile` | what no honest sender says |
 
 mod rig;
+mod transfer;
 
 mod asking;
 mod epochs;

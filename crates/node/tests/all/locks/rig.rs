@@ -242,6 +242,20 @@ impl Effects {
         *packet
     }
 
+    /// The MOVE that was sent, with the data beside it for the next writer and each other reader.
+    #[track_caller]
+    pub(crate) fn moved(&self) -> LockPacket {
+        let sent: Vec<_> = self.sent().collect();
+        let [data @ .., moved] = sent.as_slice() else { panic!("a MOVE expected: {self:?}") };
+        assert_eq!((moved.kind, moved.payload), (LockKind::Move, 0), "{self:?}");
+        let to = moved.next.into_iter().fold(moved.nodes, Copyset::with).without(ME);
+        assert_eq!(data.iter().filter_map(|data| data.to.node()).collect::<Copyset>(), to, "{self:?}");
+        let its = |data: &LockPacket| (data.kind, data.term, data.waiting, data.payload);
+        let expected = (LockKind::Data, moved.term.next(), moved.waiting, LEN);
+        assert!(data.iter().all(|data| its(data) == expected), "{self:?}");
+        *moved
+    }
+
     /// The packets of this kind.
     pub(crate) fn of(&self, kind: LockKind) -> Vec<LockPacket> {
         self.sent().filter(|packet| packet.kind == kind).collect()

@@ -1,6 +1,6 @@
 //! Packets in flight, of both protocols, as numbers.
 
-use node::{DataRef, LockMessage, Message};
+use node::{LockMessage, Message};
 use switch::{coherence, locks};
 use wire::{LockKind, NodeId, PacketKind, SwitchEpoch};
 
@@ -20,7 +20,7 @@ pub(super) enum Packet {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Again {
     Block(coherence::Resubmit),
-    Lock(locks::Resubmit, Option<DataRef>),
+    Lock(locks::Resubmit),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -157,7 +157,7 @@ impl Packets<Both> for Known {
             InFlight::Again(Again::Block(again)) => {
                 format!("{:?} of {:?}", again.packet.kind, again.packet.event)
             }
-            InFlight::Again(Again::Lock(again, _)) => {
+            InFlight::Again(Again::Lock(again)) => {
                 format!("lock {:?}, approved {}", again.packet.kind, again.approved)
             }
         }

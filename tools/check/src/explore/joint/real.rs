@@ -218,18 +218,12 @@ impl<R: Rules> Real<R> {
     fn pass(&mut self, state: &SwitchState, input: Result<Packet, Again>) -> After<Both, SwitchState> {
         self.load_switch(state);
         let (blocks, locks) = (&mut self.both.blocks.switch, &mut self.both.locks.switch);
-        let (mut out, mut lock_out, mut data) = (Vec::new(), Vec::new(), None);
+        let (mut out, mut lock_out) = (Vec::new(), Vec::new());
         match input {
             Ok(Packet::Block(message)) => blocks.on_packet(&message.packet, &mut out),
             Err(Again::Block(again)) => blocks.on_resubmit(again, &mut out),
-            Ok(Packet::Lock(message)) => {
-                data = message.data;
-                locks.on_packet(&message.packet, &mut lock_out);
-            }
-            Err(Again::Lock(again, with)) => {
-                data = with;
-                locks.on_resubmit(&again, &mut lock_out);
-            }
+            Ok(Packet::Lock(message)) => locks.on_packet(&message.packet, &mut lock_out),
+            Err(Again::Lock(again)) => locks.on_resubmit(&again, &mut lock_out),
         }
         blocks.invariants();
         let (mut sends, mut again) = (Vec::new(), Vec::new());
@@ -242,12 +236,9 @@ impl<R: Rules> Real<R> {
         for effect in lock_out {
             match effect {
                 switch::locks::Effect::Send(packet) => {
-                    sends.push(Packet::Lock(LockMessage {
-                        packet,
-                        data: data.filter(|_| packet.payload > 0),
-                    }));
+                    sends.push(Packet::Lock(LockMessage { packet, data: None }));
                 }
-                switch::locks::Effect::Resubmit(it) => again.push(Again::Lock(it, data)),
+                switch::locks::Effect::Resubmit(it) => again.push(Again::Lock(it)),
             }
         }
         let local = SwitchState { blocks: blocks.save(), locks: locks.save(), ..state.clone() };

@@ -22,7 +22,7 @@ mod shape;
 mod successors;
 mod world;
 
-use node::{DataRef, LockMessage};
+use node::LockMessage;
 use switch::locks::Resubmit;
 use wire::{Rule, Rules};
 
@@ -56,7 +56,7 @@ impl Rack for Regions {
     type Facts = Facts;
     type SwitchFacts = SwitchFacts;
     type Message = LockMessage;
-    type Again = (Resubmit, Option<DataRef>);
+    type Again = Resubmit;
     type Input = Own;
     type Told = Told;
     type Doing = Doing;

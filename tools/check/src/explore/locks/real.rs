@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use node::coherence::canonical::NOW;
 use node::locks::LockNodeConfig;
-use node::{DataRef, LockEffect, LockMessage, LockNode, Moment, Retransmission, View};
+use node::{LockEffect, LockMessage, LockNode, Moment, Retransmission, View};
 use switch::locks::{Directory, Effect, EntryView, Resubmit};
 use wire::{
     Copyset, GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, Rules, SwitchEpoch,
@@ -159,14 +159,14 @@ impl<R: Rules> Real<R> {
     fn pass(
         &mut self,
         state: &SwitchState,
-        input: Result<LockMessage, (Resubmit, Option<DataRef>)>,
+        input: Result<LockMessage, Resubmit>,
     ) -> After<Regions, SwitchState> {
         let switch = &mut self.switch;
         switch.restart(state.epoch);
         switch.load(&state.directory);
         let passes = switch.passes();
         let mut effects = Vec::new();
-        let data = match input {
+        match input {
             Ok(message) => {
                 let before = switch.entry(message.packet.lock);
                 switch.on_packet(&message.packet, &mut effects);
@@ -174,22 +174,15 @@ impl<R: Rules> Real<R> {
                 if self.scope.judges_moves && effects.iter().any(approved) {
                     judge(&message.packet, before);
                 }
-                message.data
             }
-            Err((again, data)) => {
-                switch.on_resubmit(&again, &mut effects);
-                data
-            }
-        };
+            Err(again) => switch.on_resubmit(&again, &mut effects),
+        }
         let pass = (switch.passes() > passes).then(|| switch.last_row()).flatten();
         let (mut sends, mut again) = (Vec::new(), Vec::new());
         for effect in effects {
             match effect {
-                Effect::Send(packet) => {
-                    let data = data.filter(|_| packet.payload > 0);
-                    sends.push(LockMessage { packet, data });
-                }
-                Effect::Resubmit(it) => again.push((it, data)),
+                Effect::Send(packet) => sends.push(LockMessage { packet, data: None }),
+                Effect::Resubmit(it) => again.push(it),
             }
         }
         let local = SwitchState { directory: switch.save(), epoch: state.epoch };
@@ -224,7 +217,7 @@ impl<R: Rules> Machines<Regions> for Real<R> {
     fn at_switch(
         &mut self,
         state: &SwitchState,
-        input: Result<LockMessage, (Resubmit, Option<DataRef>)>,
+        input: Result<LockMessage, Resubmit>,
     ) -> After<Regions, SwitchState> {
         self.pass(state, input)
     }

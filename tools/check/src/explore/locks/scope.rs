@@ -143,6 +143,8 @@ const FREEING: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, BOTH), thread(1, 1
 const THREE: &[Thread] = &[thread(0, 1, BOTH), thread(1, 1, BOTH), thread(2, 1, BOTH)];
 const THREE_WRITERS: &[Thread] = &[thread(0, 2, WRITE), thread(1, 2, WRITE), thread(2, 2, WRITE)];
 const THREE_READERS: &[Thread] = &[thread(0, 1, WRITE), thread(1, 1, READ), thread(2, 1, READ)];
+const ONE_GOES_FIRST: &[Thread] =
+    &[thread(0, 1, WRITE), thread(1, 1, WRITE), thread(1, 1, WRITE), thread(2, 1, WRITE)];
 const TURNS: &[Thread] = &[thread(1, 2, WRITE), thread(0, 1, WRITE)];
 
 /// Two nodes without faults: what all others begin with.
@@ -252,6 +254,7 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "switch-3-turns", about: "2 writers with 1 turn, and a reader with 2", threads: THREE_TURNS, ..THREE_NODES },
     Scope { name: "switch-3-writers", about: "3 writers, 2 turns each", threads: THREE_WRITERS, ..THREE_NODES },
     Scope { name: "switch-3-readers", about: "1 writer, 2 readers, locks may be sent home", threads: THREE_READERS, leaves: 1, ..THREE_NODES },
+    Scope { name: "switch-3-preference", about: "3 nodes, 2 threads on one of them, and 1 of the holder's may go first", threads: ONE_GOES_FIRST, preference: 1, ..THREE_NODES },
     Scope { name: "switch-3-loss", about: "3 nodes, 1 packet may be lost", losses: 1, ..THREE_NODES },
     Scope { name: "switch-3-duplicate", about: "3 nodes, 1 packet may come twice", duplicates: 1, ..THREE_NODES },
     Scope { name: "switch-3-loss-duplicate", about: "1 writer, 2 readers, 1 lost, 1 twice", threads: THREE_READERS, losses: 1, duplicates: 1, ..THREE_NODES },

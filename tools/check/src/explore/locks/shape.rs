@@ -85,8 +85,8 @@ impl Packets<Regions> for Shapes {
         Some(self.item(Shape { packet, approved: None }, message.data))
     }
 
-    fn resubmit(&mut self, (again, data): &(Resubmit, Option<DataRef>)) -> Item {
-        self.item(Shape { packet: again.packet, approved: Some(again.approved) }, *data)
+    fn resubmit(&mut self, again: &Resubmit) -> Item {
+        self.item(Shape { packet: again.packet, approved: Some(again.approved) }, None)
     }
 
     fn packet(&self, item: Item) -> LockMessage {
@@ -94,9 +94,9 @@ impl Packets<Regions> for Shapes {
         LockMessage { packet: self.of(item).packet, data }
     }
 
-    fn again(&self, item: Item) -> (Resubmit, Option<DataRef>) {
+    fn again(&self, item: Item) -> Resubmit {
         let Shape { packet, approved } = *self.of(item);
-        (Resubmit { packet, approved: approved.expect("it is between two passes") }, self.packet(item).data)
+        Resubmit { packet, approved: approved.expect("it is between two passes") }
     }
 
     fn to(&self, item: Item) -> Option<NodeId> {

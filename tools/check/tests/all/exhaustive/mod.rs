@@ -30,7 +30,7 @@ fn explore<P: Protocol>(name: &str, most: usize) -> Explored<P::Coverage> {
 fn holds<P: Protocol>(scopes: &[(&str, Counts)]) -> P::Coverage {
     let (mut reached, mut wrong) = (P::Coverage::default(), String::new());
     for (name, counts) in scopes {
-        let explored = explore::<P>(name, 1_000_000);
+        let explored = explore::<P>(name, 6_000_000);
         reached.add(&explored.coverage);
         let found = [explored.states, explored.steps, explored.at_rest];
         match explored.verdict {
@@ -64,7 +64,7 @@ fn is_as_any<P: Protocol>(name: &str) {
         assert!(!about.is_empty());
     }
     let facts = || {
-        let Explored { states, steps, depth, local_states, .. } = explore::<P>(name, 1_000_000);
+        let Explored { states, steps, depth, local_states, .. } = explore::<P>(name, 6_000_000);
         (states, steps, depth, local_states)
     };
     assert_eq!(facts(), facts());

@@ -30,6 +30,8 @@ mutants! {
     ForwardsAreOfThisTerm, scenario!(a_forward_of_an_earlier_term_comes), "the lock is closed, and its data are sent, for nobody";
     DataGoesHome, LockRuns(0), "a write-back that was lost is not sent again";
     LateRequestsMakeNoLock, scenario!(a_request_comes_after_the_lock_has_ended), "a lock is made anew with a former length, and whoever names the region's is refused";
+    VerdictsAwaitData, Lossless(0), "the next holder finds what was in its copy before";
+    DataAreOfTheirMove, Lossless(0), "data of a MOVE that was denied pass for those of the next, and what was written in between is gone";
     LockRequestsAreRepeated, LockRuns(0), "a lost request is waited for for ever";
     MovesAreRepeated, LockRuns(0), "a lost MOVE is waited for for ever";
     LockEpochsAreFenced, LockRestarts(0), "packets of the switch's former incarnation act";

@@ -1,0 +1,134 @@
+//! The data of a MOVE and the directory's verdict, which come apart.
+
+use node::locks::LockDrop;
+use node::{DataRef, LockEffect, LockMessage, Ticket};
+use wire::{LockEnd, LockKind, LockPacket, Mode, NodeId};
+
+use crate::locks::holding::hand;
+use crate::locks::rig::{FLOOR, ME, Rig, bare, nodes, theirs, to_agent, to_home, with};
+
+/// The data that node 3 sends beside the MOVE that begins this term and knows of these nodes.
+fn data<const N: usize>(value: u64, term: u64, known: [u16; N]) -> LockMessage {
+    let from = LockEnd::Agent(NodeId(3));
+    with(value, LockPacket { from, waiting: nodes(known), ..to_agent(LockKind::Data, theirs(), 3, term) })
+}
+
+/// What the directory says of that MOVE, which makes the node on the bench the next writer.
+fn verdict<const N: usize>(term: u64, known: [u16; N]) -> LockMessage {
+    bare(LockPacket { waiting: nodes(known), ..hand(term, &[], &[]) })
+}
+
+fn waiting() -> Rig {
+    let mut rig = Rig::new();
+    let _ = rig.wants(1, Mode::Write, theirs());
+    rig
+}
+
+fn value(rig: &Rig) -> u64 {
+    rig.store.frames[&theirs()].value
+}
+
+#[test]
+fn the_lock_is_here_when_both_are_in_any_order() {
+    for data_first in [true, false] {
+        let mut rig = waiting();
+        let (first, second) = match data_first {
+            true => (data(7, 6, [1]), verdict(6, [1])),
+            false => (verdict(6, [1]), data(7, 6, [1])),
+        };
+        rig.gets(first).nothing();
+        assert!(data_first || !rig.node.is_quiet(), "a verdict waits");
+        let out = rig.gets(second);
+        assert_eq!(out.only().kind, LockKind::Received, "its mover hears that all of it is here");
+        assert_eq!((out.told(), value(&rig)), (vec![LockEffect::Entered(Ticket(1))], 7));
+    }
+}
+
+#[test]
+fn data_of_a_move_that_was_denied_do_not_count_for_the_next() {
+    let mut rig = waiting();
+    rig.gets(data(7, 6, [1])).nothing();
+    rig.gets(verdict(6, [1, 2])).nothing();
+    let out = rig.gets(data(8, 6, [1, 2]));
+    assert_eq!((out.told(), value(&rig)), (vec![LockEffect::Entered(Ticket(1))], 8));
+}
+
+#[test]
+fn data_that_were_overtaken_are_late() {
+    let mut rig = waiting();
+    rig.gets(data(8, 6, [1, 2])).nothing();
+    for late in [data(7, 6, [1]), data(8, 6, [1, 2]), data(6, 5, [1, 2, 3])] {
+        rig.drops(LockDrop::Late, late);
+    }
+    assert_eq!(value(&rig), 8);
+    let _ = rig.gets(verdict(6, [1, 2]));
+    rig.drops(LockDrop::Late, data(9, 6, [1, 2, 3]));
+    assert_eq!((value(&rig), rig.node.held(theirs())), (8, Some(Mode::Write)));
+}
+
+#[test]
+fn a_reader_takes_its_copy_when_both_are_there() {
+    let mut rig = Rig::new();
+    let _ = rig.wants(1, Mode::Read, theirs());
+    let readers = nodes([1, 2]);
+    let granted =
+        LockPacket { nodes: readers, waiting: readers, ..to_agent(LockKind::Granted, theirs(), 3, 6) };
+    rig.gets(bare(granted)).nothing();
+    let out = rig.gets(data(7, 6, [1, 2]));
+    assert_eq!((out.told(), value(&rig)), (vec![LockEffect::Entered(Ticket(1))], 7));
+}
+
+#[test]
+fn a_reader_whose_copy_ends_before_its_data_come_answers_and_asks_again() {
+    let mut rig = Rig::new();
+    let _ = rig.wants(1, Mode::Read, theirs());
+    let readers = nodes([1]);
+    let granted = LockPacket {
+        nodes: readers,
+        waiting: readers,
+        next: Some(NodeId(2)),
+        ..to_agent(LockKind::Granted, theirs(), 3, 6)
+    };
+    rig.gets(bare(granted)).nothing();
+    let out = rig
+        .gets(bare(LockPacket { next: Some(NodeId(2)), ..to_agent(LockKind::Invalidate, theirs(), 2, 7) }));
+    let ended: Vec<_> = out.of(LockKind::Invalidated).iter().map(|packet| packet.term.0).collect();
+    assert_eq!(ended, [7, 6], "to the writer, and of the copy that it does not take any more");
+    assert_eq!((out.of(LockKind::Received).len(), out.of(LockKind::Acquire).len()), (1, 1));
+    rig.drops(LockDrop::Late, data(7, 6, [1]));
+}
+
+#[test]
+fn data_are_not_sent_again_with_their_move_but_with_its_verdict() {
+    let mut rig = Rig::holding(theirs(), 5);
+    let moved = rig
+        .gets(bare(LockPacket { mode: Mode::Write, ..to_agent(LockKind::Forward, theirs(), 3, 5) }))
+        .moved();
+    assert_eq!(rig.waits(FLOOR).only(), moved);
+    let out = rig.gets(bare(to_agent(LockKind::Approved, theirs(), 1, 5)));
+    assert_eq!((out.only().kind, out.data_of(&out.only())), (LockKind::Hand, Some(DataRef(11))));
+}
+
+#[test]
+fn data_go_home_when_the_directory_has_approved_that() {
+    let mut rig = Rig::holding(theirs(), 5);
+    let moved = rig.gets(bare(to_agent(LockKind::Forward, theirs(), 3, 5))).moved();
+    assert_eq!((moved.next, moved.nodes), (None, nodes([1, 3])));
+    let out = rig.gets(bare(to_agent(LockKind::Approved, theirs(), 1, 5)));
+    let back = out.only();
+    assert_eq!((back.kind, back.to, back.term.0), (LockKind::WriteBack, LockEnd::Home(NodeId(2)), 6));
+    assert_eq!(out.data_of(&back), Some(DataRef(11)));
+    rig.gets(bare(to_agent(LockKind::Approved, theirs(), 1, 5))).nothing();
+}
+
+#[test]
+fn data_are_refused_where_nobody_can_want_them() {
+    let mut rig = Rig::holding(theirs(), 5);
+    rig.drops(LockDrop::Late, data(7, 6, [1]));
+    let mut rig = Rig::new();
+    let lost = LockPacket { from: LockEnd::Agent(NodeId(3)), ..to_home(LockKind::Data, 3, 6) };
+    rig.drops(LockDrop::Nonsense, with(7, lost));
+    let mut rig = Rig::lending();
+    let moved = LockPacket { next: Some(ME), ..to_home(LockKind::Move, 0, 1) };
+    rig.drops(LockDrop::Nonsense, with(7, LockPacket { from: LockEnd::Agent(NodeId(0)), ..moved }));
+}
