@@ -80,7 +80,7 @@ impl Body<'_> {
                 _ => true,
             },
             // Whoever moved a lock keeps the data until this comes, and has nothing else to do about it.
-            Body::Lock(packet, _) => !matches!(packet.kind, LockKind::Received | LockKind::Approved),
+            Body::Lock(packet, _) => !matches!(packet.kind, LockKind::Received),
             Body::Verbs(..) | Body::Control(_) => true,
         }
     }

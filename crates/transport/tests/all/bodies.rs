@@ -77,7 +77,7 @@ fn expected(kind: PacketKind, to: Endpoint) -> Haste {
 fn expected_of_lock(kind: LockKind) -> Haste {
     match kind {
         // Whoever moved the lock keeps the data until it comes, and nobody is kept from anything by that.
-        LockKind::Received | LockKind::Approved => Prompt,
+        LockKind::Received => Prompt,
         LockKind::Acquire
         | LockKind::Forward
         | LockKind::Serve
@@ -88,9 +88,11 @@ fn expected_of_lock(kind: LockKind) -> Haste {
         | LockKind::Invalidated
         | LockKind::Poll
         | LockKind::Move
+        | LockKind::Approved
         | LockKind::Denied
         | LockKind::Hand
         | LockKind::WriteBack
+        | LockKind::Data
         | LockKind::Busy
         | LockKind::Refused
         | LockKind::Install

@@ -118,8 +118,8 @@ fn the_walk_of_a_datagram_is_so() {
 /// What the page may say.
 const TRUE: &str = "\
 <!-- walk: read-miss: ReadMiss, ReadMiss, Ack, Unlock, UnlockAck -->
-<!-- walk: lock-hand-over: ACQUIRE, FORWARD, MOVE + data,
-     HAND + data, RECEIVED -->
+<!-- walk: lock-hand-over: ACQUIRE, FORWARD, DATA + data,
+     MOVE, HAND, RECEIVED -->
 <!-- walk: append: WriteOnly, CompareSwap, AtomicAcknowledge -->
 <!-- walk: datagram: Data, Packet -->
 ";
