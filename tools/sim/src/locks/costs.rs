@@ -71,6 +71,8 @@ impl Costs {
         match (packet.to, packet.kind) {
             (LockEnd::Switch, _) => Nanos::ZERO,
             (LockEnd::Home(_), _) => self.home,
+            // The NIC writes them where they belong. What follows is done when the verdict is there.
+            (LockEnd::Agent(_), LockKind::Data) => Nanos::ZERO,
             (LockEnd::Agent(_), LockKind::Granted | LockKind::Lent | LockKind::Hand) => self.arrive,
             (LockEnd::Agent(_), _) => self.note,
         }

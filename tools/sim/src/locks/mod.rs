@@ -311,7 +311,12 @@ impl<R: Rules> Locks<R> {
             LockEnd::Agent(node) => {
                 let answers = matches!(
                     packet.kind,
-                    LockKind::Granted | LockKind::Lent | LockKind::Hand | LockKind::Busy | LockKind::Refused
+                    LockKind::Granted
+                        | LockKind::Lent
+                        | LockKind::Hand
+                        | LockKind::Data
+                        | LockKind::Busy
+                        | LockKind::Refused
                 );
                 let waits = self.waits.first(node, packet.lock).filter(|_| answers);
                 waits.map_or(self.agent(node), Processor::Thread)
