@@ -38,7 +38,7 @@ pub use handle::{NodeHandle, WaitingAgent};
 pub use lock::{BlockLock, LockMode};
 pub use locked::{
     BytesReadGuard, BytesWriteGuard, HeldLock, LockError, Locked, LockedBytes, LockedReadGuard,
-    LockedWriteGuard, region_of,
+    LockedRegions, LockedWriteGuard, RegionsError, RegionsReadGuard, RegionsWriteGuard, region_of,
 };
 pub use memory::{LockMemory, Memory, block_on};
 /// Bytes that a node's cache keeps for every block that it has capacity for, beside the block.

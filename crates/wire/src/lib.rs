@@ -41,7 +41,7 @@ pub use addr::{BlockSize, BlockTag, Discipline, GlobalAddr, NoAddress};
 pub use coherence::{GlobalStatus, PacketKind, Refusal, Status};
 pub use copyset::Copyset;
 pub use ids::{Endpoint, Incarnation, NodeId, RequesterId, Seq, SlotId, SwitchEpoch};
-pub use locks::{LockEnd, LockKind, LockPacket, Mode, Term, WaitList};
+pub use locks::{LockEnd, LockKind, LockPacket, Mode, SIZED, Term, WaitList, region_bytes};
 pub use packet::{Packet, ParseError};
 pub use rules::{AllRules, Rule, Rules, Without};
 pub use time::Nanos;

@@ -22,8 +22,8 @@
 //! | 50..52, 52..54 | from, to | nodes |
 //! | 54, 55 | from, to | agents |
 //! | 56..60 | switch epoch | |
-//! | 60..64 | length | bytes of the region |
-//! | 64..68 | payload | bytes that follow the queue: 0, or the length |
+//! | 60..64 | length | bytes of the region; the highest bit: it is [`SIZED`] |
+//! | 64..68 | payload | bytes that follow the queue: 0, or as many as the region has; of one that is sized, those that count |
 //! | 68..72 | number | of a request or a call |
 
 use core::fmt;
@@ -42,6 +42,19 @@ const VERSION: u8 = 1;
 const FLAG_WRITE: u8 = 1;
 const FLAG_ONCE: u8 = 2;
 const FLAG_HAS_COPY: u8 = 4;
+
+/// In the length of a region: not all of its bytes count. How many do, its third word says; the others do not travel.
+pub const SIZED: u32 = 1 << 31;
+
+/// Bytes that a region of this length takes.
+pub const fn region_bytes(len: u32) -> u32 {
+    len & !SIZED
+}
+
+/// True if so many bytes are a region of this length, or what counts of it.
+pub const fn is_whole(payload: u32, len: u32) -> bool {
+    if len & SIZED == 0 { payload == len } else { payload <= region_bytes(len) }
+}
 
 /// How a lock is wanted or held.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -284,7 +297,7 @@ pub struct LockPacket {
     pub status: Status,
     /// The region's first byte.
     pub lock: GlobalAddr,
-    /// Bytes of the region.
+    /// Bytes of the region, perhaps [`SIZED`].
     pub len: u32,
     /// Whom this is about: who asks, who gets, who moves the lock.
     pub node: NodeId,
@@ -306,7 +319,7 @@ pub struct LockPacket {
     pub to: LockEnd,
     /// The incarnation of the switch that the sender knows of.
     pub epoch: SwitchEpoch,
-    /// Bytes of the region that travel with the packet: 0, or all.
+    /// Bytes of the region that travel with the packet: none, or all that count.
     pub payload: u32,
     /// Which of its requests for this lock `node` means, and which one is refused; which call of the home an INSTALL is.
     /// 0: none, or nobody knows.
@@ -409,7 +422,7 @@ impl LockPacket {
         }
         let (entries, rest) = rest.split_at_checked(usize::from(header[6]))?;
         let (len, payload) = (u32_at(60), u32_at(64));
-        if payload != 0 && payload != len || len > MAX_PAYLOAD || u64_at(16) > Term::MAX.0 {
+        if payload != 0 && !is_whole(payload, len) || region_bytes(len) > MAX_PAYLOAD || u64_at(16) > Term::MAX.0 {
             return None;
         }
         let end = |agent: u8, number: u16| LockEnd::from_wire(agent, node(number)?.0);
@@ -472,6 +485,20 @@ mod tests {
             number: 0xdead_beef,
             ..LockPacket::new(LockKind::Hand, GlobalAddr::new(NodeId(2), 4096), 5, NodeId(1))
         }
+    }
+
+    #[test]
+    fn what_travels_is_all_of_a_region_or_what_counts_of_one_that_is_sized() {
+        let read = |len: u32, payload: u32| {
+            let mut bytes = [0; HEADER_BYTES + 64 + 16];
+            let packet = LockPacket { len, payload, queue: WaitList::EMPTY, ..packet() };
+            let head = packet.encode(&mut bytes);
+            LockPacket::parse(&bytes[..head + payload as usize]).is_some()
+        };
+        let found = [(16, 0), (16, 16), (16, 8), (SIZED | 16, 8), (SIZED | 16, 16), (SIZED | 8, 16)];
+        let found = found.map(|(len, payload)| read(len, payload));
+        assert_eq!(found, [true, true, false, true, true, false]);
+        assert!(!read(SIZED | (MAX_PAYLOAD + 8), 8), "no region is that long");
     }
 
     #[test]

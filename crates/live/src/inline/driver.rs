@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use node::locks::LockMessage;
 use node::{Effect, Message};
-use wire::{LockKind, LockPacket, Nanos, NodeId};
+use wire::{LockKind, LockPacket, Nanos, NodeId, region_bytes};
 
 use super::rack::InlineRack;
 use crate::actor::{Actor, AtNode, Driver, Input, NodeMachines, ThreadContext, drain};
@@ -179,7 +179,7 @@ impl InlineRack {
         let message = match kind {
             LockKind::Data => return,
             LockKind::Hand | LockKind::Granted if len > 0 && message.data.is_none() => LockMessage {
-                packet: LockPacket { payload: len, ..message.packet },
+                packet: LockPacket { payload: region_bytes(len), ..message.packet },
                 data: Some(LockStoreOf::copy_of(&self.memories[node.index()], node, lock)),
             },
             _ => message,

@@ -59,6 +59,8 @@ impl Driver for NetworkedNode {
             } else if !self.lease.is_fenced() {
                 let locks = store.of_locks(&machines.locks.kept);
                 let region = data.map_or(Contents::None, |data| locks.to_send(data, packet.len, scratch));
+                let payload = u32::try_from(region.bytes()).expect("at most the region");
+                let packet = LockPacket { payload, ..packet };
                 self.transport.send(to, Body::Lock(&packet, region), outgoing);
             }
         }

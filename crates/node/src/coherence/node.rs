@@ -293,6 +293,7 @@ impl<R: Rules> Node<R> {
     /// # Errors
     /// Why not.
     pub fn may_lock(&self, lock: GlobalAddr, len: u32) -> Result<(), Refusal> {
+        let len = wire::region_bytes(len);
         if !lock.bits().is_multiple_of(8) || !len.is_multiple_of(8) {
             return Err(Refusal::WrongLength);
         }

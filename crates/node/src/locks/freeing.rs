@@ -103,7 +103,8 @@ impl<R: Rules> LockNode<R> {
         let end = GlobalAddr::from_bits(first.bits() + bytes);
         // One that begins before them may reach into them.
         let before = self.homes.range(..first).next_back();
-        let reaches = before.filter(|(lock, home)| lock.bits() + u64::from(home.len) > first.bits());
+        let reaches = before
+            .filter(|(lock, home)| lock.bits() + u64::from(wire::region_bytes(home.len)) > first.bits());
         let from = reaches.map_or(first, |(lock, _)| *lock);
         let freed: Vec<GlobalAddr> = self.homes.range(from..end).map(|(lock, _)| *lock).collect();
         for lock in freed {

@@ -233,7 +233,7 @@ struct Context<'a, S, R> {
 
 impl<S, R> Context<'_, S, R> {
     fn send(&mut self, packet: LockPacket, data: Option<DataRef>) {
-        let payload = if data.is_some() { packet.len } else { 0 };
+        let payload = if data.is_some() { wire::region_bytes(packet.len) } else { 0 };
         let packet = LockPacket { payload, epoch: self.config.epoch, ..packet };
         self.out.push(LockEffect::Send(LockMessage { packet, data }));
     }
@@ -360,7 +360,7 @@ impl<R: Rules> LockNode<R> {
         let everyone = u64::MAX >> (64 - nodes);
         let sets = message.packet.nodes.union(message.packet.waiting).union(message.packet.writers);
         to.node() == Some(self.config.id)
-            && (payload == 0 || payload == len && kind.may_carry_data())
+            && (payload == 0 || kind.may_carry_data() && wire::locks::is_whole(payload, len))
             && (payload != 0) == message.data.is_some()
             && from.node().is_none_or(|from| from.index() < nodes)
             && node.index() < nodes

@@ -56,6 +56,12 @@ impl<'a> Bytes<'a> {
         if len <= MOST_BYTES { Ok(len) } else { Err(Malformed) }
     }
 
+    /// The length of a lock's region, as it is said between places.
+    pub(super) fn region_len(&mut self) -> Result<usize, Malformed> {
+        let len = self.u32()?;
+        if wire::region_bytes(len) as usize <= MOST_BYTES { Ok(len as usize) } else { Err(Malformed) }
+    }
+
     pub(super) fn counted(&mut self) -> Result<&'a [u8], Malformed> {
         let len = self.len()?;
         self.take(len)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use live::actor::Wait;
 use live::memory::locks::{Entered, LockCopies};
 use node::Window;
-use wire::{GlobalAddr, Mode};
+use wire::{GlobalAddr, Mode, region_bytes};
 
 use super::answer::Answer;
 use super::client::{Attached, Held};
@@ -54,8 +54,8 @@ impl NodeHandle {
         (mode, wait): (Mode, Wait),
         is_headed: bool,
     ) -> Result<Option<Entered<'a>>, Error> {
-        let bytes = len as usize;
-        let operation = Operation::Enter { addr, len: bytes, mode: lock_mode(mode), wait, is_headed };
+        let bytes = region_bytes(len) as usize;
+        let operation = Operation::Enter { addr, len: len as usize, mode: lock_mode(mode), wait, is_headed };
         let held = self.ask(&operation, |answer| match answer {
             Answer::Held(lock, contents) if contents.len() == bytes => Some(Some((lock, contents))),
             Answer::Busy if wait != Wait::Forever => Some(None),

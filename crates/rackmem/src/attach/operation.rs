@@ -7,7 +7,7 @@ use live::actor::Wait;
 use live::memory::regions::Shape;
 use live::networked::verbs::RegionName;
 use nic::words::{Operands, Operation as OnWord, Width};
-use wire::{Discipline, GlobalAddr, Incarnation, Mode, Nanos, NodeId};
+use wire::{Discipline, GlobalAddr, Incarnation, Mode, Nanos, NodeId, SIZED};
 
 use super::bytes::{Bytes, put_addr, put_counted, put_name, put_option, put_u64};
 use super::message::{MOST_BYTES, Malformed};
@@ -211,10 +211,8 @@ impl<'a> Operation<'a> {
     /// Bytes that its answer may carry.
     pub(super) const fn answers(&self) -> usize {
         match *self {
-            Self::Read { len, .. }
-            | Self::Enter { len, .. }
-            | Self::ReadWords { len, .. }
-            | Self::ReadObject { len, .. } => len,
+            Self::Enter { len, .. } => len & !(SIZED as usize),
+            Self::Read { len, .. } | Self::ReadWords { len, .. } | Self::ReadObject { len, .. } => len,
             Self::Get { .. } | Self::Named { .. } => MOST_BYTES,
             _ => 0,
         }
@@ -385,7 +383,7 @@ impl<'a> Operation<'a> {
             6 => Self::Unlock { lock: bytes.u32()? },
             7 => Self::Enter {
                 addr: bytes.addr()?,
-                len: bytes.len()?,
+                len: bytes.region_len()?,
                 mode: bytes.one_of(&MODES)?,
                 wait: wait_of(bytes)?,
                 is_headed: bytes.flag()?,

@@ -176,7 +176,7 @@ impl LockedBytes {
         mode: LockMode,
         most: Duration,
     ) -> Result<Option<HeldLock>, Error> {
-        let guarded = (self.addr(), self.len);
+        let guarded = (self.region.clone(), self.len);
         let held = HeldLock::enter(handle, guarded, mode, at_most(most), None)?;
         if let Some(held) = held.as_ref().filter(|held| self.region.is_headed() && held.is_to_write()) {
             held.granted();

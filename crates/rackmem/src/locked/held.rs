@@ -27,14 +27,14 @@ pub struct HeldLock {
 
 impl HeldLock {
     /// Takes a lock. A thread that has asked for it before, and did not get it, waits since then.
-    pub(crate) fn enter(
+    pub(super) fn enter(
         handle: &mut NodeHandle,
-        (addr, len): (GlobalAddr, usize),
+        (region, len): (Region, usize),
         mode: LockMode,
         wait: Wait,
         since: Option<Nanos>,
     ) -> Result<Option<Self>, Error> {
-        let (region, mode) = (Region::new(handle, addr, len as u64)?, mode.into());
+        let mode = mode.into();
         let inside = match region.enter_here(handle, mode) {
             Some(inside) => Some(inside),
             None => region.enter_since(handle, mode, wait, since)?,
@@ -44,6 +44,19 @@ impl HeldLock {
             (inside.stay(), since)
         });
         Ok(held.map(|(inside, since)| Self { region, inside, len, has_ended: false, since }))
+    }
+
+    /// The same for whoever serves others, of a length as it is said between places: a part of the region may count.
+    pub(crate) fn enter_for(
+        handle: &mut NodeHandle,
+        (addr, len): (GlobalAddr, usize),
+        mode: LockMode,
+        wait: Wait,
+        since: Option<Nanos>,
+    ) -> Result<Option<Self>, Error> {
+        let region = Region::of_said(handle, addr, len as u64)?;
+        let bytes = region.bytes();
+        Self::enter(handle, (region, bytes), mode, wait, since)
     }
 
     /// A copy of its bytes.
@@ -95,7 +108,8 @@ impl LockMemory for NodeHandle {
     type Held = HeldLock;
 
     async fn lock(&mut self, addr: GlobalAddr, len: usize, mode: LockMode) -> Result<HeldLock, Error> {
-        let held = HeldLock::enter(self, (addr, len), mode, Wait::Forever, None)?;
+        let region = Region::new(self, addr, len as u64)?;
+        let held = HeldLock::enter(self, (region, len), mode, Wait::Forever, None)?;
         Ok(held.expect("this wait has no end"))
     }
 
@@ -105,7 +119,8 @@ impl LockMemory for NodeHandle {
         len: usize,
         mode: LockMode,
     ) -> Result<Option<HeldLock>, Error> {
-        HeldLock::enter(self, (addr, len), mode, Wait::Not, None)
+        let region = Region::new(self, addr, len as u64)?;
+        HeldLock::enter(self, (region, len), mode, Wait::Not, None)
     }
 
     async fn lock_anew(&mut self, addr: GlobalAddr, len: usize) -> Result<HeldLock, Error> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use live::actor::{Failure, ThreadContext, Wait};
 use live::memory::locks::{Entered, Left, LockCopies, LockWatches};
-use wire::{GlobalAddr, Mode, Nanos, NodeId, Refusal};
+use wire::{GlobalAddr, Mode, Nanos, NodeId, Refusal, SIZED, region_bytes};
 
 use super::header;
 use crate::addresses::{aligned, of_a_node};
@@ -74,6 +74,25 @@ impl Region {
     /// The same, of a region that begins with a header.
     pub(super) fn headed(handle: &NodeHandle, addr: GlobalAddr, len: u64) -> Result<Self, Error> {
         Ok(Self { is_headed: true, ..Self::new(handle, addr, len)? })
+    }
+
+    /// The same, of a region of which only a part counts.
+    pub(super) fn sized(handle: &NodeHandle, addr: GlobalAddr, len: u64) -> Result<Self, Error> {
+        let region = Self::headed(handle, addr, len)?;
+        Ok(Self { len: region.len | SIZED, ..region })
+    }
+
+    /// The region of a length as it is said between places.
+    pub(super) fn of_said(handle: &NodeHandle, addr: GlobalAddr, len: u64) -> Result<Self, Error> {
+        match len & u64::from(SIZED) {
+            0 => Self::new(handle, addr, len),
+            _ => Self::sized(handle, addr, len & !u64::from(SIZED)),
+        }
+    }
+
+    /// Bytes of it, whether they count or not.
+    pub(super) const fn bytes(&self) -> usize {
+        region_bytes(self.len) as usize
     }
 
     pub(super) const fn is_headed(&self) -> bool {
@@ -232,8 +251,10 @@ impl Region {
         let taken = handle.at_node().take(lock, mode, wait);
         let entered = match taken {
             Err(Failure::Refused(Refusal::Outdated)) if wait == Wait::Reclaim => false,
-            Err(Failure::Refused(why)) => return Err(Error::refused_lock(why, self.addr, self.len)),
-            taken => taken.map_err(|why| failed(why, self.addr, u64::from(self.len)))?,
+            Err(Failure::Refused(why)) => {
+                return Err(Error::refused_lock(why, self.addr, region_bytes(self.len)));
+            }
+            taken => taken.map_err(|why| failed(why, self.addr, u64::from(region_bytes(self.len))))?,
         };
         Ok(entered.then(|| copies.admitted(&mut handle.lock_hints, lock)))
     }
@@ -308,7 +329,7 @@ impl Inside<'_> {
             return attached.end_lock(&rack.memory(inside.node).locks, inside.entered, is_lost);
         }
         inside.entered.end();
-        handle.at_node().end(addr, is_lost).map_err(|why| failed(why, addr, u64::from(len)))
+        handle.at_node().end(addr, is_lost).map_err(|why| failed(why, addr, u64::from(region_bytes(len))))
     }
 }
 

@@ -18,7 +18,26 @@ impl NodeHandle {
     /// As for [`Locked::new`](crate::Locked::new).
     pub fn make_locked(&mut self, home: NodeId, len: usize) -> Result<GlobalAddr, Error> {
         let begins = Making::header(0, self.inner.epoch());
-        make_region(self, home, (len as u64).saturating_add(header::BYTES as u64), begins, &[])
+        let len = (len as u64).saturating_add(header::BYTES as u64);
+        make_region(self, home, (len, Counts::All), begins, &[])
+    }
+}
+
+/// How much of a region counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Counts {
+    /// All of it.
+    All,
+    /// As much as it says itself.
+    AsItSays,
+}
+
+impl Counts {
+    fn of(self, handle: &NodeHandle, addr: GlobalAddr, len: u64) -> Result<Region, Error> {
+        match self {
+            Self::All => Region::new(handle, addr, len),
+            Self::AsItSays => Region::sized(handle, addr, len),
+        }
     }
 }
 
@@ -26,14 +45,14 @@ impl NodeHandle {
 pub(crate) fn make_region(
     handle: &mut NodeHandle,
     home: NodeId,
-    len: u64,
+    (len, counts): (u64, Counts),
     begins: [u64; header::WORDS],
     contents: &[u8],
 ) -> Result<GlobalAddr, Error> {
     // Looked at before memory is taken.
-    Region::new(handle, GlobalAddr::new(home, 0), len)?;
+    counts.of(handle, GlobalAddr::new(home, 0), len)?;
     let addr = handle.alloc(len, home, Discipline::Locked)?;
-    let region = Region::new(handle, addr, len)?;
+    let region = counts.of(handle, addr, len)?;
     let (mut inside, _) = match region.enter_alone(handle) {
         Ok(alone) => alone,
         Err(why) => {
@@ -53,13 +72,17 @@ pub(crate) fn make_region(
 pub(crate) fn try_free_region<R>(
     handle: &mut NodeHandle,
     addr: GlobalAddr,
-    len: u64,
+    (len, counts): (u64, Counts),
     look: impl FnOnce(&[AtomicU64]) -> R,
 ) -> Result<Option<R>, Error> {
-    Region::new(handle, addr, len)?.try_free(handle, look)
+    counts.of(handle, addr, len)?.try_free(handle, look)
 }
 
 /// Fails if a region cannot be locked; that somebody is inside is no failure.
-pub(crate) fn probe_region(handle: &mut NodeHandle, addr: GlobalAddr, len: u64) -> Result<(), Error> {
-    Region::new(handle, addr, len)?.enter(handle, Mode::Read, Wait::Not).map(drop)
+pub(crate) fn probe_region(
+    handle: &mut NodeHandle,
+    addr: GlobalAddr,
+    (len, counts): (u64, Counts),
+) -> Result<(), Error> {
+    counts.of(handle, addr, len)?.enter(handle, Mode::Read, Wait::Not).map(drop)
 }

@@ -12,7 +12,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::error::LockError;
 use super::header::{self, Flaw, Making};
 use super::inside::{Inside, Region, at_most};
-use super::making::make_region;
+use super::making::{Counts, make_region};
 use super::view;
 use crate::error::Error;
 use crate::handle::NodeHandle;
@@ -97,7 +97,7 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     /// [`Error::OutOfMemory`], [`Error::NoSuchNode`], [`Error::NodeDown`], [`Error::RegionTooLong`].
     pub fn new(handle: &mut NodeHandle, home: NodeId, value: T) -> Result<Self, Error> {
         let header = Making::header(0, handle.inner.epoch());
-        let addr = make_region(handle, home, Self::BYTES, header, value.as_bytes())?;
+        let addr = make_region(handle, home, (Self::BYTES, Counts::All), header, value.as_bytes())?;
         Self::at(handle, addr)
     }
 

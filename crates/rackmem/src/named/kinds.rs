@@ -8,7 +8,7 @@ use super::value::Value;
 use crate::chains::{Chains, ChainsConfig};
 use crate::error::Error;
 use crate::handle::NodeHandle;
-use crate::locked::Locked;
+use crate::locked::{Locked, LockedRegions};
 use crate::locked::header::Making;
 use crate::objects::{ByteObjects, Objects};
 use crate::words::{Word, Words};
@@ -52,6 +52,24 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Nameable for Locked<T> 
 
     fn found(handle: &mut NodeHandle, info: &NamedInfo) -> Result<Self, Error> {
         Self::made(handle, info.addr, Making::of(info.making))
+    }
+}
+
+/// Something new has room for so many bytes. Opened is one with any room.
+impl Nameable for LockedRegions {
+    type Init = usize;
+
+    fn spec(init: Option<&usize>) -> NamedSpec {
+        let len = init.map_or(0, |room| Self::bytes(*room).saturating_add(7) / 8 * 8);
+        one(Discipline::Locked, len, Self::TAG.to_owned())
+    }
+
+    fn contents(_: &usize) -> Vec<u8> {
+        Self::begins().to_vec()
+    }
+
+    fn found(handle: &mut NodeHandle, info: &NamedInfo) -> Result<Self, Error> {
+        Self::made(handle, info.addr, Self::room_of(info.spec.len), Making::of(info.making))
     }
 }
 

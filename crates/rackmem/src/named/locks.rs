@@ -17,6 +17,7 @@ use super::request::{Answer, Request, What, words_of};
 use super::spec::NamedInfo;
 use crate::error::Error;
 use crate::handle::NodeHandle;
+use crate::locked::Counts;
 use crate::rack::Rack;
 
 /// Locks that one answer tells of: some 24 KiB.
@@ -60,6 +61,7 @@ impl NodeHandle {
         if info.spec.discipline == Discipline::Locked
             && let Ok(len) = u32::try_from(info.spec.len.next_multiple_of(8))
         {
+            let len = if info.spec.counts() == Counts::AsItSays { len | wire::SIZED } else { len };
             let copies = &self.inner.memory(self.node).locks;
             copies.watches().watch((info.addr, len), &info.name, info.making);
         }

@@ -30,7 +30,7 @@ pub(super) fn make(
     match discipline {
         Discipline::Locked => {
             fits(header::BYTES, contents, len)?;
-            make_region(handle, home, len, Making::header(number, epoch), contents)
+            make_region(handle, home, (len, spec.counts()), Making::header(number, epoch), contents)
         }
         Discipline::Coherent => {
             fits(VALUE_HEADER, contents, len)?;
@@ -76,7 +76,7 @@ fn fits(header: usize, contents: &[u8], len: u64) -> Result<(), Error> {
 pub(super) fn is_lost(handle: &mut NodeHandle, info: &NamedInfo) -> bool {
     let NamedInfo { addr, ref spec, .. } = *info;
     let found = match spec.discipline {
-        Discipline::Locked => probe_region(handle, addr, spec.len),
+        Discipline::Locked => probe_region(handle, addr, (spec.len, spec.counts())),
         Discipline::Coherent => handle.read_word(addr).map(drop),
         Discipline::Chain => handle.chains_at(addr).map(drop),
         discipline => handle.region_at(addr, discipline).map(drop),
@@ -88,7 +88,7 @@ pub(super) fn is_lost(handle: &mut NodeHandle, info: &NamedInfo) -> bool {
 pub(super) fn take_away(handle: &mut NodeHandle, info: &NamedInfo) -> Result<Option<u64>, Error> {
     let NamedInfo { addr, ref spec, .. } = *info;
     let gone = match spec.discipline {
-        Discipline::Locked => try_free_region(handle, addr, spec.len, fence_of),
+        Discipline::Locked => try_free_region(handle, addr, (spec.len, spec.counts()), fence_of),
         Discipline::Chain => handle.chains_at(addr).and_then(|chains| chains.free(handle)).map(|()| Some(0)),
         _ => handle.free(addr).map(|()| Some(0)),
     };

@@ -6,7 +6,7 @@ use wire::{Discipline, GlobalAddr, NodeId};
 
 use super::making::VALUE_HEADER;
 use super::region::Region;
-use crate::locked::header;
+use crate::locked::{Counts, LockedRegions, header};
 
 /// What is named: its discipline, how long it is, and of which type.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,6 +48,15 @@ impl NamedSpec {
     /// True if it is memory that is mapped: behind its header is the rest of a block, so that it begins with one.
     pub(super) fn is_region(&self) -> bool {
         self.tag.strip_prefix(Region::TAG).is_some_and(|more| more.is_empty() || more.starts_with(' '))
+    }
+
+    /// Of a lock: how much of its region counts.
+    pub(super) fn counts(&self) -> Counts {
+        let more = self.tag.strip_prefix(LockedRegions::TAG);
+        match more.is_some_and(|more| more.is_empty() || more.starts_with(' ')) {
+            true => Counts::AsItSays,
+            false => Counts::All,
+        }
     }
 
     /// Of no type: so many elements (1, where there is no more than one) of so many bytes. Those of locks are whole words.

@@ -55,7 +55,12 @@ impl Capacity {
 }
 
 fn bytes(len: u32) -> u64 {
-    if len == 0 { 0 } else { Arena::size((len as usize).div_ceil(8)) as u64 * 8 }
+    if len == 0 { 0 } else { Arena::size(words(len)) as u64 * 8 }
+}
+
+/// Whole words of a region of this length.
+fn words(len: u32) -> usize {
+    (wire::region_bytes(len) as usize).div_ceil(8)
 }
 
 impl LockCopies {
@@ -109,8 +114,7 @@ impl LockCopies {
     /// A new generation of a slot begins, closed and empty, with room for so many bytes.
     pub(super) fn give_room(&self, room: &mut Capacity, number: u32, len: u32) {
         let slot = self.slot(number);
-        let words = (len as usize).div_ceil(8);
-        let at = if len == 0 { 0 } else { room.arena.take(words, |number| self.data.segment(number)) };
+        let at = if len == 0 { 0 } else { room.arena.take(words(len), |number| self.data.segment(number)) };
         room.in_use += bytes(len);
         slot.gate().renew();
         slot.at().store(at as u64, Relaxed);
@@ -123,7 +127,7 @@ impl LockCopies {
         let slot = self.slot(number);
         let len = u32::try_from(slot.len().load(Relaxed)).expect("a length has 32 bits");
         if len > 0 {
-            room.arena.give(slot.at().load(Relaxed) as usize, (len as usize).div_ceil(8));
+            room.arena.give(slot.at().load(Relaxed) as usize, words(len));
         }
         room.in_use -= bytes(len);
     }

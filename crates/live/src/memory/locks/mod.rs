@@ -12,6 +12,7 @@
 //! | `arena.rs` | which of them belong to which copy |
 //! | `capacity.rs` | which slot a lock gets, and who has to go for it |
 //! | `lock_data.rs` | how the data of locks are named |
+//! | `sized.rs` | regions of which only a part counts |
 //! | `store.rs` | [`node::locks::LockStore`] on top of it all |
 //! | `own.rs` | copies of single threads, in a process that has no machine |
 //! | `watch.rs`, `times.rs` | what is counted of locks that have names: waits, holds |
@@ -50,6 +51,7 @@ mod hints;
 mod lock_data;
 mod own;
 mod segments;
+mod sized;
 mod store;
 mod times;
 mod watch;
@@ -241,8 +243,8 @@ impl LockCopies {
     /// The data of the lock that has this slot.
     #[inline]
     fn words(&self, slot: Slot<'_>) -> &[AtomicU64] {
-        let (at, len) = (slot.at().load(Relaxed), slot.len().load(Relaxed));
-        self.data.get(at as usize, (len / 8) as usize)
+        let (at, len) = (slot.at().load(Relaxed), slot.len().load(Relaxed) as u32);
+        self.data.get(at as usize, wire::region_bytes(len) as usize / 8)
     }
 
     /// Closes every gate, for good: this node counts no more. What threads are inside of stays as it is.

@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicU64;
 use node::DataRef;
 use node::locks::{Full, LockStore, Users};
 use transport::Contents;
-use wire::{GlobalAddr, Mode, NodeId};
+use wire::{GlobalAddr, Mode, NodeId, SIZED, region_bytes};
 
-use super::Slot;
 use super::lock_data::LockLocation;
+use super::{Slot, sized};
 use crate::memory::words::copy_contents;
 use crate::memory::{NodeMemory, StoreOf};
 
@@ -44,13 +44,19 @@ impl<'a> LockStoreOf<'a> {
         LockLocation::Copy(memory.locks.number_of(lock)).on(node)
     }
 
-    /// The `len` bytes that a name stands for, to be sent. What is not in one piece is put together in `scratch`.
+    /// What counts of a region of this length that a name stands for, to be sent. What is not in one piece is put together in
+    /// `scratch`.
     pub(crate) fn to_send<'s>(&'s self, data: DataRef, len: u32, scratch: &'s mut Vec<u64>) -> Contents<'s> {
         match LockLocation::of(data) {
             (node, LockLocation::Home(offset)) => {
-                self.blocks.memory_of(node).home.region(offset, len as usize, scratch)
+                let home = &self.blocks.memory_of(node).home;
+                let count = match home.region(offset, sized::WORDS * 8, scratch) {
+                    first if len & SIZED != 0 => sized::bytes(first, len),
+                    _ => region_bytes(len),
+                };
+                home.region(offset, count as usize, scratch)
             }
-            _ => self.find(data),
+            _ => sized::part(self.find(data), len),
         }
     }
 
@@ -69,7 +75,11 @@ impl<'a> LockStoreOf<'a> {
     fn copy_to(&self, data: DataRef, to: &[AtomicU64]) {
         match LockLocation::of(data) {
             (node, LockLocation::Home(offset)) => self.blocks.memory_of(node).home.copy_region(offset, to),
-            _ => copy_contents(self.find(data), to),
+            // Behind what counts is what was there: nobody looks at it.
+            _ => {
+                let from = self.find(data);
+                copy_contents(from, &to[..from.bytes() / 8]);
+            }
         }
     }
 
@@ -138,7 +148,7 @@ impl LockStore for LockStoreOf<'_> {
 
     fn write_home(&mut self, lock: GlobalAddr, len: u32, data: DataRef) {
         let from = self.find(data);
-        assert_eq!(from.bytes(), len as usize, "a region has one length");
+        assert!(from.bytes() <= region_bytes(len) as usize, "what came is of this region");
         self.blocks.memory().home.write_region(lock.offset(), from);
     }
 }

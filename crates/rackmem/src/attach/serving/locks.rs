@@ -92,7 +92,7 @@ impl Locks {
                 }
                 wait => (wait, true),
             };
-            match HeldLock::enter(handle, lock, mode, turn, Some(since)) {
+            match HeldLock::enter_for(handle, lock, mode, turn, Some(since)) {
                 Err(error) => return Ok(Err(error)),
                 Ok(Some(held)) => {
                     // Here, so that it stays when the application dies: it may have told others of its number.

@@ -9,6 +9,15 @@ use rackmem::{
     Discipline, Error, GlobalAddr, LockError, LockMemory, LockMode, Locked, NodeHandle, NodeId, block_on,
 };
 
+mod regions;
+
+pub(crate) use regions::{
+    a_list_that_cannot_be_changed_so_stays_as_it_was, a_panic_while_regions_change_poisons_them,
+    memory_of_other_locks_is_taken_in_and_given_back, nobody_sees_regions_of_two_versions,
+    regions_come_and_go_and_grow_and_are_what_they_were_on_every_node,
+    regions_with_a_name_are_found_with_their_room_and_go_with_it,
+};
+
 /// A handle of each node, for any number of threads.
 pub(crate) type Nodes<'a> = &'a (dyn Fn(u16) -> NodeHandle + Sync);
 
@@ -331,6 +340,12 @@ macro_rules! everywhere {
             a_thread_holds_many_locks_at_once
             block_locks_let_writers_be_alone_and_readers_together
             a_batch_does_its_operations_in_order_and_says_what_came_of_each
+            regions_come_and_go_and_grow_and_are_what_they_were_on_every_node
+            nobody_sees_regions_of_two_versions
+            a_list_that_cannot_be_changed_so_stays_as_it_was
+            memory_of_other_locks_is_taken_in_and_given_back
+            a_panic_while_regions_change_poisons_them
+            regions_with_a_name_are_found_with_their_room_and_go_with_it
         );
     };
     ($nodes:ident: $($name:ident)*) => {$(

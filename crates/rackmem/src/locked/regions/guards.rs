@@ -1,0 +1,268 @@
+//! The regions while their lock is held.
+
+use std::ops::Range;
+
+use wire::GlobalAddr;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::error::RegionsError;
+use super::list::{ENTRY, LIST, List, MOST};
+use crate::error::Error;
+use crate::handle::NodeHandle;
+use crate::locked::header;
+use crate::locked::inside::Inside;
+use crate::locked::view;
+
+/// The regions, to be read. The lock is released when this is dropped.
+#[must_use = "the lock is released when this is dropped"]
+pub struct RegionsReadGuard<'a> {
+    inside: Inside<'a>,
+}
+
+/// The regions, to be written and changed. The lock is released when this is dropped; if that happens in a panic, it is poisoned.
+#[must_use = "the lock is released when this is dropped"]
+pub struct RegionsWriteGuard<'a> {
+    inside: Inside<'a>,
+    was_panicking: bool,
+}
+
+fn checked<'a>(inside: &'a Inside<'_>) -> Result<List<'a>, Error> {
+    List::of(inside.words()).ok_or(Error::Broken { addr: inside.addr() })
+}
+
+fn list<'a>(inside: &'a Inside<'_>) -> List<'a> {
+    List::of(inside.words()).expect("it was one when the thread came in, and only this file has changed it")
+}
+
+fn region<'a>(inside: &'a Inside<'_>, number: usize) -> Option<&'a [u8]> {
+    let list = list(inside);
+    (number < list.count()).then(|| &view::bytes(inside, list.used())[list.place(number)])
+}
+
+impl<'a> RegionsReadGuard<'a> {
+    pub(super) fn of(inside: Inside<'a>) -> Result<Self, Error> {
+        checked(&inside)?;
+        Ok(Self { inside })
+    }
+}
+
+macro_rules! looks {
+    ($Guard:ident) => {
+        impl $Guard<'_> {
+            /// How many regions there are.
+            pub fn len(&self) -> usize {
+                list(&self.inside).count()
+            }
+
+            /// True if there is none.
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// The bytes of a region, by its number, from 0.
+            pub fn get(&self, number: usize) -> Option<&[u8]> {
+                region(&self.inside, number)
+            }
+
+            /// A region as values. None: there is no such region, or its bytes are no whole number of them.
+            pub fn values<T: FromBytes + Immutable + KnownLayout>(&self, number: usize) -> Option<&[T]> {
+                <[T]>::ref_from_bytes(self.get(number)?).ok()
+            }
+
+            /// All of them, in their order.
+            pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+                (0..self.len()).filter_map(|number| self.get(number))
+            }
+
+            /// Where the memory of a region was taken from. None: there is no such region, or it was made here.
+            pub fn taken_from(&self, number: usize) -> Option<GlobalAddr> {
+                let list = list(&self.inside);
+                let from = (number < list.count()).then(|| list.taken_from(number))?;
+                (from != 0).then(|| GlobalAddr::from_bits(from))
+            }
+        }
+    };
+}
+
+looks!(RegionsReadGuard);
+looks!(RegionsWriteGuard);
+
+impl<'a> RegionsWriteGuard<'a> {
+    pub(super) fn of(inside: Inside<'a>) -> Result<Self, Error> {
+        checked(&inside)?;
+        inside.granted();
+        Ok(Self { inside, was_panicking: std::thread::panicking() })
+    }
+
+    /// The fencing number of this grant, as of [`LockedWriteGuard::fence`](crate::LockedWriteGuard::fence).
+    pub fn fence(&self) -> u64 {
+        header::fence(self.inside.words())
+    }
+
+    /// The bytes of a region, to be written.
+    pub fn get_mut(&mut self, number: usize) -> Option<&mut [u8]> {
+        let list = list(&self.inside);
+        let (used, place) = (number < list.count()).then(|| (list.used(), list.place(number)))?;
+        Some(&mut view::bytes_mut(&mut self.inside, used)[place])
+    }
+
+    /// A region as values, to be written. None as of [`RegionsWriteGuard::values`].
+    pub fn values_mut<T: FromBytes + IntoBytes + KnownLayout>(&mut self, number: usize) -> Option<&mut [T]> {
+        <[T]>::mut_from_bytes(self.get_mut(number)?).ok()
+    }
+
+    /// One more region, of so many bytes of zeroes. Returns its number: the last.
+    ///
+    /// # Errors
+    /// [`RegionsError::TooMany`], [`RegionsError::NoRoom`].
+    pub fn push(&mut self, len: usize) -> Result<usize, RegionsError> {
+        self.add(0, len)
+    }
+
+    /// One more region, with these values.
+    ///
+    /// # Errors
+    /// As for [`RegionsWriteGuard::push`].
+    pub fn push_values<T: IntoBytes + Immutable>(&mut self, values: &[T]) -> Result<usize, RegionsError> {
+        let number = self.push(size_of_val(values))?;
+        self.get_mut(number).expect("it was just made").copy_from_slice(values.as_bytes());
+        Ok(number)
+    }
+
+    /// Makes a region longer, with zeroes, or shorter.
+    ///
+    /// # Errors
+    /// [`RegionsError::NoSuchRegion`], [`RegionsError::NoRoom`].
+    pub fn resize(&mut self, number: usize, len: usize) -> Result<(), RegionsError> {
+        let place = self.place(number)?;
+        let list = list(&self.inside);
+        let (used, from, end) = (list.used(), list.taken_from(number), place.end.next_multiple_of(8));
+        let new_end = len.checked_next_multiple_of(8).and_then(|len| place.start.checked_add(len));
+        let needed = new_end.and_then(|new_end| (used - end).checked_add(new_end)).unwrap_or(usize::MAX);
+        self.fits(needed)?;
+        let new_end = new_end.expect("it fits");
+        let bytes = view::bytes_mut(&mut self.inside, used.max(needed));
+        bytes.copy_within(end..used, new_end);
+        let same = place.end.min(place.start + len);
+        bytes[same..new_end].fill(0);
+        let list = List::of_changing(self.inside.words());
+        list.set_entry(number, from, len);
+        list.set_used(needed);
+        Ok(())
+    }
+
+    /// Takes a region away. The numbers of those behind it become smaller by one.
+    ///
+    /// # Errors
+    /// [`RegionsError::NoSuchRegion`].
+    pub fn remove(&mut self, number: usize) -> Result<(), RegionsError> {
+        let place = self.place(number)?;
+        let list = list(&self.inside);
+        let (used, count, end) = (list.used(), list.count(), place.end.next_multiple_of(8));
+        let entries = |number: usize| (LIST + number * ENTRY) * 8;
+        let bytes = view::bytes_mut(&mut self.inside, used);
+        bytes.copy_within(end..used, place.start);
+        // Its entry goes, and all that is behind it moves up.
+        bytes.copy_within(entries(number + 1)..used - (end - place.start), entries(number));
+        let list = List::of_changing(self.inside.words());
+        list.set_count(count - 1);
+        list.set_used(used - (end - place.start) - ENTRY * 8);
+        Ok(())
+    }
+
+    /// Takes the bytes that a lock over `len` bytes at `addr` guards ([`NodeHandle::rwlock`]) into this one: they travel with it from now
+    /// on. Waits for that lock, and ends it; what is in that memory means nothing until [`RegionsWriteGuard::give_back`]. Returns the
+    /// region's number: the last.
+    ///
+    /// # Errors
+    /// [`RegionsError::Overlaps`], [`RegionsError::TooMany`], [`RegionsError::NoRoom`]; [`RegionsError::Failed`] if that is no memory of
+    /// [`Discipline::Locked`](crate::Discipline::Locked), or none any more.
+    pub fn take_in(
+        &mut self,
+        handle: &mut NodeHandle,
+        addr: GlobalAddr,
+        len: usize,
+    ) -> Result<usize, RegionsError> {
+        let lock = handle.rwlock(addr, len)?;
+        let whole = |addr: u64, len: usize| addr..addr + len.max(1) as u64;
+        let (list, new) = (list(&self.inside), whole(addr.bits(), len));
+        for number in (0..list.count()).filter(|number| list.taken_from(*number) != 0) {
+            let there = whole(list.taken_from(number), list.len(number));
+            if there.start < new.end && new.start < there.end {
+                return Err(RegionsError::Overlaps { addr: GlobalAddr::from_bits(there.start) });
+            }
+        }
+        self.may_add(len)?;
+        let bytes = lock.write(handle)?.to_vec();
+        lock.end(handle)?;
+        let number = self.add(addr.bits(), len)?;
+        self.get_mut(number).expect("it was just made").copy_from_slice(&bytes);
+        Ok(number)
+    }
+
+    /// Gives a region's bytes back to the memory that they were taken from, as they are now, and takes the region away.
+    ///
+    /// # Errors
+    /// [`RegionsError::NoSuchRegion`], [`RegionsError::HasNoMemory`]; [`RegionsError::Failed`] if that memory was freed, or is lost: the
+    /// region stays.
+    pub fn give_back(&mut self, handle: &mut NodeHandle, number: usize) -> Result<(), RegionsError> {
+        self.place(number)?;
+        let to = self.taken_from(number).ok_or(RegionsError::HasNoMemory { number })?;
+        let bytes = self.get(number).expect("it is there");
+        let lock = handle.rwlock(to, bytes.len())?;
+        lock.write(handle)?.copy_from_slice(bytes);
+        self.remove(number)
+    }
+
+    fn place(&self, number: usize) -> Result<Range<usize>, RegionsError> {
+        let list = list(&self.inside);
+        let count = list.count();
+        if number < count {
+            Ok(list.place(number))
+        } else {
+            Err(RegionsError::NoSuchRegion { number, count })
+        }
+    }
+
+    fn fits(&self, needed: usize) -> Result<(), RegionsError> {
+        let bytes = size_of_val(self.inside.words());
+        if needed <= bytes {
+            return Ok(());
+        }
+        Err(RegionsError::NoRoom { needed: needed - LIST * 8, room: bytes - LIST * 8 })
+    }
+
+    /// How many bytes count with one more region.
+    fn may_add(&self, len: usize) -> Result<usize, RegionsError> {
+        let list = list(&self.inside);
+        if list.count() == MOST {
+            return Err(RegionsError::TooMany);
+        }
+        let more = len.checked_next_multiple_of(8).and_then(|len| len.checked_add(ENTRY * 8));
+        let needed = more.and_then(|more| more.checked_add(list.used())).unwrap_or(usize::MAX);
+        self.fits(needed).map(|()| needed)
+    }
+
+    fn add(&mut self, from: u64, len: usize) -> Result<usize, RegionsError> {
+        let needed = self.may_add(len)?;
+        let list = list(&self.inside);
+        let (used, count) = (list.used(), list.count());
+        let entry = (LIST + count * ENTRY) * 8;
+        let bytes = view::bytes_mut(&mut self.inside, needed);
+        bytes.copy_within(entry..used, entry + ENTRY * 8);
+        bytes[used + ENTRY * 8..].fill(0);
+        let list = List::of_changing(self.inside.words());
+        list.set_entry(count, from, len);
+        list.set_count(count + 1);
+        list.set_used(needed);
+        Ok(count)
+    }
+}
+
+impl Drop for RegionsWriteGuard<'_> {
+    fn drop(&mut self) {
+        if !self.was_panicking && std::thread::panicking() {
+            header::poison(self.inside.words());
+        }
+    }
+}
