@@ -4,6 +4,7 @@
 //! ```text
 //! cargo run --release -p rackmem --example hand_over          # an embedded rack: all machines on one thread
 //! cargo run --release -p rackmem --example hand_over shm      # a switch and nodes with transports of their own
+//! cargo run --release -p rackmem --example hand_over regions      # 64 regions of 64 B against one of 4 KiB; also `shm regions`
 //! valgrind --tool=callgrind target/release/examples/hand_over 100
 //! ```
 //!
@@ -16,7 +17,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use rackmem::transport::{PeerId, Terms, Transport, shm};
-use rackmem::{Config, Discipline, GlobalAddr, NodeHandle, NodeId, ProcessConfig, Rack, SwitchProcess};
+use rackmem::{
+    Config, Discipline, GlobalAddr, LockedRegions, NodeHandle, NodeId, ProcessConfig, Rack, SwitchProcess,
+};
 
 const LOCKS: u64 = 64;
 const BYTES: u64 = 1024;
@@ -47,14 +50,53 @@ fn measure(mut nodes: Vec<NodeHandle>, rounds: Option<usize>) {
     }
 }
 
+/// The same of locks over several regions: these against those, in turns. What else is done to them is the same.
+fn compare_regions(nodes: &mut [NodeHandle]) {
+    const COUNTED: usize = 20;
+    let shapes = [(64, 64), (1, 4096)];
+    let make = |node: &mut NodeHandle, (count, bytes): (usize, usize)| {
+        let lock = LockedRegions::new(node, NodeId(1), 8 << 10).expect("there is room");
+        let mut regions = lock.write(node).expect("nobody has it");
+        (0..count).for_each(|_| assert!(regions.push(bytes).is_ok(), "there is room"));
+        lock.addr()
+    };
+    let locks = shapes.map(|shape| [(); LOCKS as usize].map(|()| make(&mut nodes[0], shape)));
+    let mut medians = [Vec::new(), Vec::new()];
+    for _ in 0..=COUNTED {
+        for (locks, medians) in locks.iter().zip(&mut medians) {
+            let mut times: Vec<u64> = Vec::new();
+            for node in &mut *nodes {
+                for addr in locks {
+                    let lock = LockedRegions::at(node, *addr, 8 << 10).expect("it is there");
+                    let began = Instant::now();
+                    let mut regions = lock.write(node).expect("nobody stays inside");
+                    times.push(began.elapsed().as_nanos() as u64);
+                    let last = regions.len() - 1;
+                    regions.values_mut::<u64>(last).expect("whole words")[0] += 1;
+                }
+            }
+            times.sort_unstable();
+            medians.push(times[times.len() / 2]);
+        }
+    }
+    let [many, one] = medians.map(|mut rounds| {
+        // The first one finds everything where it was made.
+        rounds.remove(0);
+        rounds.sort_unstable();
+        rounds[COUNTED / 2]
+    });
+    println!("64 regions of 64 B: {many} ns; one of 4 KiB: {one} ns; {:.2}x", many as f64 / one as f64);
+}
+
 /// A rack whose places have transports of their own.
-fn over_shared_memory(config: &Config, rounds: Option<usize>) {
+fn over_shared_memory(config: &Config, measure: impl FnOnce(Vec<NodeHandle>)) {
     let dir = std::env::temp_dir().join(format!("rackmem-hand-over-{}", std::process::id()));
     let open = |me| -> Arc<dyn Transport> {
         let config = shm::ShmConfig {
             dir: PathBuf::from(&dir),
             me,
-            block: 4096,
+            // The largest that travels: regions with their list.
+            block: 16 << 10,
             ring_bytes: None,
             terms: Terms::default(),
         };
@@ -70,7 +112,7 @@ fn over_shared_memory(config: &Config, rounds: Option<usize>) {
             scope.spawn(move || Rack::join_over(config, node, process, transport).expect("it joins"))
         };
         let racks = [join(NodeId(0)), join(NodeId(1))].map(|rack| rack.join().expect("a rack"));
-        measure(racks.iter().map(Rack::here).collect(), rounds);
+        measure(racks.iter().map(Rack::here).collect());
         drop(racks);
         stop.store(true, Ordering::Release);
     });
@@ -81,9 +123,14 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let rounds = arguments.iter().find_map(|argument| argument.parse().ok());
     let config = Config { nodes: 2, cache: 1 << 20, memory: 8 << 20, ..Config::default() };
-    if arguments.iter().any(|argument| argument == "shm") {
-        return over_shared_memory(&config, rounds);
+    let has = |word: &str| arguments.iter().any(|argument| argument == word);
+    let measure = |mut nodes: Vec<NodeHandle>| match has("regions") {
+        true => compare_regions(&mut nodes),
+        false => measure(nodes, rounds),
+    };
+    if has("shm") {
+        return over_shared_memory(&config, measure);
     }
     let rack = Rack::embedded(config).expect("a possible rack");
-    measure(vec![rack.node(NodeId(0)), rack.node(NodeId(1))], rounds);
+    measure(vec![rack.node(NodeId(0)), rack.node(NodeId(1))]);
 }

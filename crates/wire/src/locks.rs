@@ -422,7 +422,10 @@ impl LockPacket {
         }
         let (entries, rest) = rest.split_at_checked(usize::from(header[6]))?;
         let (len, payload) = (u32_at(60), u32_at(64));
-        if payload != 0 && !is_whole(payload, len) || region_bytes(len) > MAX_PAYLOAD || u64_at(16) > Term::MAX.0 {
+        if payload != 0 && !is_whole(payload, len)
+            || region_bytes(len) > MAX_PAYLOAD
+            || u64_at(16) > Term::MAX.0
+        {
             return None;
         }
         let end = |agent: u8, number: u16| LockEnd::from_wire(agent, node(number)?.0);

@@ -8,8 +8,8 @@ use super::value::Value;
 use crate::chains::{Chains, ChainsConfig};
 use crate::error::Error;
 use crate::handle::NodeHandle;
-use crate::locked::{Locked, LockedRegions};
 use crate::locked::header::Making;
+use crate::locked::{Locked, LockedRegions};
 use crate::objects::{ByteObjects, Objects};
 use crate::words::{Word, Words};
 
