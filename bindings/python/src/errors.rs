@@ -5,7 +5,7 @@ use std::fmt::Display;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyIndexError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
-use rackmem::{MapError as Unmapped, NameError, ReadError};
+use rackmem::{LockError, MapError as Unmapped, NameError, ReadError, RegionsError};
 
 create_exception!(
     rackmem,
@@ -38,6 +38,24 @@ impl Raised for rackmem::Error {
                 PyValueError::new_err(text)
             }
             _ => Error::new_err(text),
+        }
+    }
+}
+
+impl Raised for LockError {
+    fn raised(self) -> PyErr {
+        match self {
+            Self::Failed(why) => why.raised(),
+            other => Error::new_err(other.to_string()),
+        }
+    }
+}
+
+impl Raised for RegionsError {
+    fn raised(self) -> PyErr {
+        match self {
+            Self::Failed(why) => why.raised(),
+            other => PyValueError::new_err(other.to_string()),
         }
     }
 }

@@ -9,6 +9,7 @@
 //! | `calls.rs` | how a call reaches the rack: which thread's handle, forked children, Ctrl-C |
 //! | `memory.rs` | mapped memory, which NumPy makes arrays of, and bytes by calls where nothing can be mapped |
 //! | `locked.rs` | locks, and the data that come with them |
+//! | `regions.rs` | locks over several regions |
 //! | `words.rs` | words |
 //! | `objects.rs` | objects with versions |
 //! | `dict.rs` | a dictionary |
@@ -24,6 +25,7 @@ mod locked;
 mod memory;
 mod objects;
 mod rack;
+mod regions;
 mod words;
 
 use pyo3::prelude::*;
@@ -45,6 +47,8 @@ mod _rackmem {
     use super::objects::Objects;
     #[pymodule_export]
     use super::rack::{Rack, attach, join, nodes_of, up};
+    #[pymodule_export]
+    use super::regions::{Regions, RegionsHeld};
     #[pymodule_export]
     use super::words::Words;
 }

@@ -42,6 +42,23 @@ impl Locked {
     }
 }
 
+/// How long to wait, if not for ever.
+pub(crate) struct Limit(pub(crate) Option<Duration>);
+
+impl Limit {
+    pub(crate) fn of(seconds: Option<f64>) -> PyResult<Self> {
+        let limit = seconds.map(Duration::try_from_secs_f64).transpose();
+        Ok(Self(limit.map_err(|why| PyValueError::new_err(format!("timeout: {why}")))?))
+    }
+
+    pub(crate) fn is_over(&self, name: &str) -> PyErr {
+        PyTimeoutError::new_err(format!(
+            "the lock {name:?} was not free for {:?}",
+            self.0.unwrap_or_default()
+        ))
+    }
+}
+
 fn word(bytes: &[u8], index: usize) -> u64 {
     u64::from_le_bytes(bytes[index * 8..][..8].try_into().expect("8 bytes"))
 }
@@ -56,18 +73,14 @@ impl Locked {
     /// Takes the lock; TimeoutError after so many seconds. Ctrl-C ends the wait.
     #[pyo3(signature = (write, timeout = None))]
     fn acquire(&self, py: Python<'_>, write: bool, timeout: Option<f64>) -> PyResult<Held> {
-        let timeout = timeout.map(Duration::try_from_secs_f64).transpose();
-        let timeout = timeout.map_err(|why| PyValueError::new_err(format!("timeout: {why}")))?;
+        let limit = Limit::of(timeout)?;
         let (addr, len) = self.at;
         let mode = if write { LockMode::Write } else { LockMode::Read };
-        let held = self.shared.wait(py, timeout, |handle, most| {
+        let held = self.shared.wait(py, limit.0, |handle, most| {
             let lock = handle.locked_bytes(addr, len.next_multiple_of(8));
             lock.and_then(|lock| lock.hold(handle, mode, most)).map_err(|why| why.raised())
         })?;
-        let Some(held) = held else {
-            let text = format!("the lock {:?} was not free for {:?}", self.name, timeout.unwrap_or_default());
-            return Err(PyTimeoutError::new_err(text));
-        };
+        let held = held.ok_or_else(|| limit.is_over(&self.name))?;
         let state = word(&held.bytes(), 0);
         if state >> 1 != self.making {
             return Err(Lost::new_err(format!("the lock {:?} was made anew: open it again", self.name)));
@@ -116,6 +129,6 @@ impl Held {
     }
 }
 
-fn released() -> PyErr {
+pub(crate) fn released() -> PyErr {
     failed("the lock was released already")
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use apps::kv::{KvConfig, KvStore};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rackmem::{Discipline, NameMode, NamedSpec, NodeId, RackFile, Region, Up};
+use rackmem::{Discipline, LockedRegions, NameMode, NamedSpec, NodeId, RackFile, Region, Up};
 
 use crate::calls::Shared;
 use crate::dict::Dict;
@@ -14,6 +14,7 @@ use crate::errors::{Raised as _, failed};
 use crate::locked::Locked;
 use crate::memory::Memory;
 use crate::objects::Objects;
+use crate::regions::Regions;
 use crate::words::Words;
 
 /// A rack, and this process's place in it.
@@ -156,6 +157,15 @@ impl Rack {
         let opened = self.shared.call(py, |handle| handle.name_as(name, mode, spec, initial))?;
         let info = opened.map_err(|why| why.raised())?;
         Ok(Locked::new(Arc::clone(&self.shared), name.to_owned(), (info.addr, len), info.making))
+    }
+
+    fn _regions(&self, py: Python<'_>, name: &str, room: usize, create: bool) -> PyResult<Regions> {
+        let lock = self.shared.call(py, |handle| {
+            let named = handle.named::<LockedRegions>(name);
+            if create { named.open_or(|| room) } else { named.open() }
+        })?;
+        let lock = lock.map_err(|why| why.raised())?;
+        Ok(Regions::new(Arc::clone(&self.shared), name.to_owned(), lock))
     }
 
     fn _words(&self, py: Python<'_>, name: &str, count: usize, create: bool) -> PyResult<Words> {

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -54,6 +55,46 @@ def test_a_writer_that_raises_has_changed_nothing_and_rows_end_with_their_lock(r
         row["used"] = 1
     with pytest.raises(rackmem.Differs):
         rack.locked(name, [("used", "u4")])
+
+
+def _append(regions: rackmem.Regions, times: int) -> None:
+    for _ in range(times):
+        with regions.write() as all:
+            all[0][:1] = bytes([all[0][0] + 1])
+            all.append(bytearray(all[0][:1]))
+            all[1].extend(b"x")
+
+
+def test_regions_come_go_and_grow_in_every_process(rack: rackmem.Rack, name: str) -> None:
+    regions = rack.regions(name, room=4096)
+    with regions.write() as all:
+        assert all == []
+        all.extend([bytearray(8), bytearray()])
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=SPAWN) as pool:
+        done = pool.submit(_append, regions, 20)
+        _append(regions, 20)
+        done.result(60)
+    with regions.read() as seen:
+        assert seen[0][0] == 40 and seen[1] == b"x" * 40
+        assert [region[0] for region in seen[2:]] == list(range(1, 41))
+    with pytest.raises(RuntimeError), regions.write() as all:
+        all.clear()
+        raise RuntimeError
+    for wrong, says in (([bytearray(5000)], "room for 4096"), ([bytearray(1)] * 65, "at most 64")):
+        with pytest.raises(ValueError, match=says), regions.write() as all:
+            all[:] = wrong
+    with regions.read() as seen:
+        assert len(seen) == 42
+        with pytest.raises(TimeoutError, match=name):
+            _in_another_thread(lambda: rack.regions(name).write(timeout=0.1).__enter__())
+    with pytest.raises(rackmem.Differs):
+        rack.locked(name, FIELDS)
+    assert rack.regions(name).room == 4096
+
+
+def _in_another_thread(call: Callable[[], object]) -> None:
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        pool.submit(call).result(30)
 
 
 def test_locks_exclude_time_out_and_number_those_who_are_inside(rack: rackmem.Rack, name: str) -> None:
@@ -251,6 +292,7 @@ def test_handles_pickle_as_names(rack: rackmem.Rack, name: str) -> None:
         rack.dict(name + "d"),
         rack.lock(name + "l"),
         rack.locked(name + "q", FIELDS),
+        rack.regions(name + "r", 100),
         rack.objects(name + "o", 2, 8),
     ]:
         again = pickle.loads(pickle.dumps(handle))

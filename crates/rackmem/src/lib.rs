@@ -37,7 +37,7 @@ pub use error::{Error, JoinError};
 pub use handle::{NodeHandle, WaitingAgent};
 pub use lock::{BlockLock, LockMode};
 pub use locked::{
-    BytesReadGuard, BytesWriteGuard, HeldLock, LockError, Locked, LockedBytes, LockedReadGuard,
+    BytesReadGuard, BytesWriteGuard, HeldLock, HeldRegions, LockError, Locked, LockedBytes, LockedReadGuard,
     LockedRegions, LockedWriteGuard, RegionsError, RegionsReadGuard, RegionsWriteGuard, region_of,
 };
 pub use memory::{LockMemory, Memory, block_on};

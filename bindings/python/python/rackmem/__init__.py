@@ -22,7 +22,7 @@ if not getattr(sys, "_is_gil_enabled", lambda: True)():
 from . import _rackmem
 from ._array import Array, BulkArray, prefetch, touch
 from ._dict import Dict
-from ._locked import Lock, Locked, Row
+from ._locked import Lock, Locked, Regions, Row
 from ._objects import Object, Objects
 from ._rack import Rack, attach, command, current, join, up
 from ._rackmem import Differs, Error, Fenced, Lost, MapError, NodeDown, NotFound
@@ -46,6 +46,7 @@ __all__ = [
     "Object",
     "Objects",
     "Rack",
+    "Regions",
     "Row",
     "Words",
     "attach",

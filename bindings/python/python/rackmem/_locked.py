@@ -61,6 +61,47 @@ class Lock(Handle):
         return "lock", ()
 
 
+class Regions(Handle):
+    """A lock over up to 64 regions of bytes, which come, go and grow. They come with the lock, all in one trip.
+
+    `with r.write() as regions:` is alone with a list of `bytearray`; when it ends without an exception, the regions are what the
+    list is. `with r.read() as regions:` is there with other readers: the list is a copy.
+    """
+
+    def __init__(self, rack: Rack, regions: _rackmem.Regions) -> None:
+        super().__init__(rack, regions.name)
+        self._regions = regions
+
+    @property
+    def room(self) -> int:
+        """Bytes that all regions may take: each its own, in whole words of 8, and 16 more."""
+        return self._regions.room
+
+    def read(self, timeout: float | None = None) -> AbstractContextManager[list[bytearray]]:
+        """Waits for the regions, to read them. Raises `TimeoutError` after so many seconds."""
+        return self._hold(False, timeout)
+
+    def write(self, timeout: float | None = None) -> AbstractContextManager[list[bytearray]]:
+        """Waits for the regions, to change them alone. Raises `TimeoutError` after so many seconds.
+
+        The end of the block raises `ValueError` if they do not fit; then they are as they were.
+        """
+        return self._hold(True, timeout)
+
+    @contextmanager
+    def _hold(self, write: bool, timeout: float | None) -> Iterator[list[bytearray]]:
+        held, changed = self._regions.acquire(write, timeout), None
+        try:
+            regions = held.data()
+            yield regions
+            changed = [bytes(region) for region in regions] if write else None
+        finally:
+            held.release(changed)
+
+    def _again(self) -> tuple[str, tuple[Any, ...]]:
+        return "regions", ()
+
+
 class Locked(Handle):
     """A lock with data, which come with it.
 

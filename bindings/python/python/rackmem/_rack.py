@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 from . import _rackmem
 from ._array import Array, BulkArray, opened
 from ._dict import Dict
-from ._locked import Lock, Locked
+from ._locked import Lock, Locked, Regions
 from ._objects import Objects
 from ._words import Words
 
@@ -127,6 +127,11 @@ class Rack:
         """A lock with data: a record of this type, which comes with the lock. New data are `initial`, or zeroes."""
         kind = np.dtype(dtype)
         return Locked(self, kind, initial, create, name)
+
+    def regions(self, name: str, room: int | None = None, *, create: bool = True) -> Regions:
+        """A lock over several regions of bytes, with room for so many bytes in all. Without that: the one that is there."""
+        make = create and room is not None
+        return Regions(self, self._rack._regions(name, room or 0, make))
 
     def words(self, name: str, count: int | None = None, *, create: bool = True) -> Words:
         """Words of 64 bits, zeroes when they are new, that every node changes atomically. Without a count: those that are there."""

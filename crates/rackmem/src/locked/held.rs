@@ -90,7 +90,7 @@ impl HeldLock {
     }
 
     /// The thread, which stays inside.
-    fn look(&self) -> ManuallyDrop<Inside<'_>> {
+    pub(super) fn look(&self) -> ManuallyDrop<Inside<'_>> {
         ManuallyDrop::new(Inside::again(&self.region, self.inside))
     }
 }

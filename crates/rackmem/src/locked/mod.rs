@@ -35,5 +35,5 @@ pub(crate) use header::fence as fence_of;
 pub use held::HeldLock;
 pub use inside::region_of;
 pub(crate) use making::{Counts, make_region, probe_region, try_free_region};
-pub use regions::{LockedRegions, RegionsError, RegionsReadGuard, RegionsWriteGuard};
+pub use regions::{HeldRegions, LockedRegions, RegionsError, RegionsReadGuard, RegionsWriteGuard};
 pub use typed::{Locked, LockedReadGuard, LockedWriteGuard};

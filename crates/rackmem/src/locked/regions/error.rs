@@ -36,6 +36,8 @@ pub enum RegionsError {
         /// Its number.
         number: usize,
     },
+    /// The lock is held to read only.
+    IsRead,
     /// The memory cannot be had.
     Failed(Error),
 }
@@ -71,6 +73,7 @@ impl fmt::Display for RegionsError {
                     "region {number} was made by this lock, and not taken from memory: remove it instead"
                 )
             }
+            Self::IsRead => f.write_str("the lock is held to read: take it to write"),
             Self::Failed(why) => why.fmt(f),
         }
     }

@@ -1,5 +1,6 @@
 //! The regions while their lock is held.
 
+use std::mem::ManuallyDrop;
 use std::ops::Range;
 
 use wire::GlobalAddr;
@@ -43,6 +44,12 @@ impl<'a> RegionsReadGuard<'a> {
     pub(super) fn of(inside: Inside<'a>) -> Result<Self, Error> {
         checked(&inside)?;
         Ok(Self { inside })
+    }
+
+    /// Of a thread that stays inside when this is gone.
+    pub(super) fn held(inside: ManuallyDrop<Inside<'a>>) -> Result<ManuallyDrop<Self>, Error> {
+        checked(&inside)?;
+        Ok(ManuallyDrop::new(Self { inside: ManuallyDrop::into_inner(inside) }))
     }
 }
 
@@ -92,6 +99,32 @@ impl<'a> RegionsWriteGuard<'a> {
         checked(&inside)?;
         inside.granted();
         Ok(Self { inside, was_panicking: std::thread::panicking() })
+    }
+
+    /// Of a thread that stays inside when this is gone.
+    pub(super) fn held(inside: ManuallyDrop<Inside<'a>>) -> Result<ManuallyDrop<Self>, Error> {
+        checked(&inside)?;
+        let inside = ManuallyDrop::into_inner(inside);
+        Ok(ManuallyDrop::new(Self { inside, was_panicking: false }))
+    }
+
+    /// Takes all regions away, and makes these.
+    ///
+    /// # Errors
+    /// As for [`RegionsWriteGuard::push`]: then nothing has changed.
+    pub fn replace(&mut self, regions: &[impl AsRef<[u8]>]) -> Result<(), RegionsError> {
+        if regions.len() > MOST {
+            return Err(RegionsError::TooMany);
+        }
+        let size = |region: &[u8]| region.len().next_multiple_of(8) + ENTRY * 8;
+        self.fits(LIST * 8 + regions.iter().map(|region| size(region.as_ref())).sum::<usize>())?;
+        let list = List::of_changing(self.inside.words());
+        list.set_count(0);
+        list.set_used(LIST * 8);
+        for region in regions {
+            self.push_values(region.as_ref())?;
+        }
+        Ok(())
     }
 
     /// The fencing number of this grant, as of [`LockedWriteGuard::fence`](crate::LockedWriteGuard::fence).

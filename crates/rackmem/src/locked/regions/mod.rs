@@ -8,10 +8,12 @@
 //! | --- | --- |
 //! | `list.rs` | where what is: the list, and how it changes |
 //! | `guards.rs` | the regions while the lock is held |
+//! | `held.rs` | the same, without a borrow |
 //! | `error.rs` | why a list was not changed |
 
 mod error;
 mod guards;
+mod held;
 mod list;
 
 use std::time::Duration;
@@ -21,13 +23,16 @@ use wire::{GlobalAddr, Mode, NodeId};
 
 pub use error::RegionsError;
 pub use guards::{RegionsReadGuard, RegionsWriteGuard};
+pub use held::HeldRegions;
 
 use super::error::LockError;
 use super::header::{self, Flaw, Making};
+use super::held::HeldLock;
 use super::inside::{Inside, Region, at_most};
 use super::making::{Counts, make_region};
 use crate::error::Error;
 use crate::handle::NodeHandle;
+use crate::lock::LockMode;
 
 /// A reader-writer lock over up to [`LockedRegions::MOST`] regions of bytes.
 ///
@@ -178,6 +183,27 @@ impl LockedRegions {
         most: Duration,
     ) -> Result<Option<RegionsWriteGuard<'_>>, LockError> {
         self.writer(handle, at_most(most))
+    }
+
+    /// Waits for the lock, at most so long, and holds it without a borrow, as [`LockedBytes::hold`](crate::LockedBytes::hold) does.
+    ///
+    /// # Errors
+    /// As for [`LockedRegions::read`].
+    pub fn hold(
+        &self,
+        handle: &mut NodeHandle,
+        mode: LockMode,
+        most: Duration,
+    ) -> Result<Option<HeldRegions>, LockError> {
+        let region = (self.region.clone(), self.region.bytes());
+        let Some(held) = HeldLock::enter(handle, region, mode, at_most(most), None)? else { return Ok(None) };
+        match self.making.check(held.look().words()) {
+            Ok(()) if held.is_to_write() => held.granted(),
+            Ok(()) => {}
+            Err(Flaw::Poisoned) => return Err(LockError::Poisoned { addr: self.addr() }),
+            Err(Flaw::Another) => return Err(Error::Lost { addr: self.addr() }.into()),
+        }
+        Ok(Some(HeldRegions::of(held)))
     }
 
     /// Waits for the regions, to write them, also if they are poisoned. They are not any more.
