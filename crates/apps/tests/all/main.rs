@@ -2,6 +2,7 @@
 
 mod chains_operations;
 mod exact_history;
+mod graph;
 mod kv_failures;
 mod kv_interleavings;
 mod kv_locked;
