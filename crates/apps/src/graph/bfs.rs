@@ -5,13 +5,12 @@
 //! diameter that is what a search that changes its direction does in all its large supersteps; where there are thousands of
 //! supersteps, as on roads, another algorithm is the right one.)
 
-use std::sync::atomic::AtomicBool;
-
 use rackmem::Memory;
 
+use super::edges::Code;
 use super::error::Error;
 use super::partition::SEGMENT;
-use super::worker::{Kernel, Outcome, Worker};
+use super::worker::{Control, Kernel, Outcome, Worker};
 
 /// The parent of a vertex that was not reached.
 pub const UNREACHED: u64 = u64::MAX;
@@ -37,7 +36,7 @@ impl Worker {
         &mut self,
         mem: &mut M,
         source: u32,
-        stop: &AtomicBool,
+        control: &Control,
     ) -> Result<Outcome, Error> {
         let partition = self.graph.partition();
         if u64::from(source) >= partition.vertices() {
@@ -49,7 +48,7 @@ impl Worker {
             read: vec![0; SEGMENT as usize / 8],
             next: vec![0; self.degrees.len() / 8],
         };
-        self.supersteps(mem, &mut kernel, stop).await
+        self.supersteps(mem, &mut kernel, control).await
     }
 }
 
@@ -92,12 +91,16 @@ impl Kernel for Search {
             }
             let first = node as u64 * partition.slots_of_node() + first;
             let (frontier, parents, next) = (&*frontier, &mut self.parents, &mut self.next);
-            let gather = |row: usize, source: usize| {
-                if parents[row] == NONE && bit(frontier, source) {
-                    parents[row] = (first + source as u64) as u32;
-                    set(next, row);
-                    reached += 1;
+            let gather = |codes: &[[u8; 4]], mut row| {
+                for code in codes.iter().copied().map(Code::new) {
+                    row += code.forward();
+                    if code.is_edge() && parents[row] == NONE && bit(frontier, code.source()) {
+                        parents[row] = (first + code.source() as u64) as u32;
+                        set(next, row);
+                        reached += 1;
+                    }
                 }
+                row
             };
             worker.edges.each(mem, segment, gather).await?;
         }

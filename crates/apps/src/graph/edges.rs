@@ -82,28 +82,52 @@ impl Edges {
         self.begins[segment] == self.begins[segment + 1]
     }
 
-    /// Shows all edges from a segment: row, then source.
+    /// Shows the codes of all edges from a segment, piece by piece. `show` gets the row after which they begin, and gives the one at
+    /// which they end: what [`Code`] says.
     pub(super) async fn each<M: Memory>(
         &mut self,
         mem: &mut M,
         segment: usize,
-        mut show: impl FnMut(usize, usize),
+        mut show: impl FnMut(&[[u8; 4]], usize) -> usize,
     ) -> Result<(), Error> {
         let (mut from, until, mut row) = (self.begins[segment], self.begins[segment + 1], 0);
         while from < until {
             let at = self.at.expect("there are edges");
             let piece = &mut self.piece[..(4 * (until - from)).min(PIECE as u64) as usize];
             mem.read(at + 4 * from, piece).await?;
-            for code in piece.as_chunks().0 {
-                let code = u32::from_le_bytes(*code);
-                row += (code >> 16) as usize;
-                if code >> 16 != FAR as u32 {
-                    show(row, (code & 0xffff) as usize);
-                }
-            }
+            row = show(piece.as_chunks().0, row);
             from += piece.len() as u64 / 4;
         }
         Ok(())
+    }
+}
+
+/// An edge as it is stored.
+#[derive(Clone, Copy)]
+pub(super) struct Code(u32);
+
+impl Code {
+    #[inline]
+    pub(super) fn new(bytes: [u8; 4]) -> Self {
+        Self(u32::from_le_bytes(bytes))
+    }
+
+    /// How many rows it goes forward.
+    #[inline]
+    pub(super) fn forward(self) -> usize {
+        (self.0 >> 16) as usize
+    }
+
+    /// False if it only goes forward.
+    #[inline]
+    pub(super) fn is_edge(self) -> bool {
+        self.forward() as u64 != FAR
+    }
+
+    /// Its source in the segment.
+    #[inline]
+    pub(super) fn source(self) -> usize {
+        (self.0 & 0xffff) as usize
     }
 }
 
@@ -150,7 +174,15 @@ mod tests {
         assert!(written.none_from(1) && !written.none_from(2));
         let mut read = Vec::new();
         for segment in 0..4 {
-            let show = |row, source| read.push((segment as u64, row as u64, source as u64));
+            let show = |codes: &[[u8; 4]], mut row| {
+                for code in codes.iter().copied().map(Code::new) {
+                    row += code.forward();
+                    if code.is_edge() {
+                        read.push((segment as u64, row as u64, code.source() as u64));
+                    }
+                }
+                row
+            };
             block_on(written.each(&mut mem, segment, show)).unwrap();
         }
         assert_eq!(read, edges);

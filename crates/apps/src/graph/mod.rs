@@ -21,13 +21,14 @@
 //!
 //! - Values are written once a superstep by one worker, and read by the threads of all nodes. Coherent memory fits that: the first thread
 //!   of a node fetches a block, the others hit. Words and objects would be fetched by each thread; locks would carry data to those
-//!   who wait, and nobody knows who will. So a node receives each block of another node once: `(N - 1) * V * b / N` bytes, with
-//!   6 messages a block (request, forwarded request, data, unlock and its answer, as they enter and leave the switch).
-//! - The write takes the copies away: up to `N - 1` more messages for each block, and their answers.
-//! - So a superstep of PageRank moves `(N - 1) * 8 * V` bytes of ranks: per edge, `8 * (N - 1) * V / E`. With LiveJournal's 8.7 edges a
-//!   vertex that is 2.8 bytes on 4 nodes, where a message for each edge would carry a header for every 8 bytes. A search's frontier
+//!   who wait, and nobody knows who will. So a superstep moves each block of values to `N - 1` nodes: `(N - 1) * V * b` bytes.
+//! - To fetch a block, three messages reach nodes: the forwarded request, the data, and the switch's word that the event is over.
+//! - To write it, `N - 1` copies are withdrawn: as many messages and as many answers, and one that the event is over. So
+//!   `5 * N - 4` messages reach nodes for each block and superstep.
+//! - Per edge that is `8 * (N - 1) * V / E` bytes of ranks. With LiveJournal's 8.7 edges a vertex, and 512 ranks in a block: 2.8 bytes
+//!   and 0.004 messages on 4 nodes, where a message for each edge would carry a header for every 8 bytes. A search's frontier
 //!   takes a 64th of that.
-//! - A barrier is two blocks: about `10 * N` messages.
+//! - A barrier is two blocks that every worker changes or reads: about `10 * N` messages.
 //! - Edges stay in their node: 4 bytes each, read in pieces of 64 KiB. They are hits while the node's cache has them all.
 //!
 //! # What must always hold
@@ -40,9 +41,7 @@
 //!
 //! # Example
 //! ```
-//! use std::sync::atomic::AtomicBool;
-//!
-//! use apps::graph::{Builder, Error, Graph, Partition, TOLERANCE};
+//! use apps::graph::{Builder, Control, Error, Graph, Partition, TOLERANCE};
 //! use rackmem::Memory;
 //!
 //! /// Ranks of a path of three vertices, on a rack of one node.
@@ -51,7 +50,7 @@
 //!     let mut builder = Builder::new(&graph, 0, [(0, 1), (1, 2)].into_iter().map(Ok), false);
 //!     while builder.round(mem).await? {}
 //!     let mut worker = builder.finish(mem).await?;
-//!     worker.pagerank(mem, TOLERANCE, &AtomicBool::new(false)).await?;
+//!     worker.pagerank(mem, TOLERANCE, &Control::default()).await?;
 //!     Ok(graph.results(mem).await?.into_iter().map(f64::from_bits).collect())
 //! }
 //! # use rackmem::{Config, NodeId, Rack, block_on};
@@ -80,4 +79,4 @@ pub use error::Error;
 pub use layout::Graph;
 pub use pagerank::TOLERANCE;
 pub use partition::Partition;
-pub use worker::{Outcome, Worker};
+pub use worker::{Control, Outcome, Worker};

@@ -8,13 +8,12 @@
 //!
 //! A value is `rank / degree`, in 8 bytes: a gather adds it as it is.
 
-use std::sync::atomic::AtomicBool;
-
 use rackmem::Memory;
 
+use super::edges::Code;
 use super::error::Error;
 use super::partition::SEGMENT;
-use super::worker::{Kernel, Outcome, Worker};
+use super::worker::{Control, Kernel, Outcome, Worker};
 
 /// What a vertex has without any edge.
 pub(super) const RESET: f64 = 0.15;
@@ -39,7 +38,7 @@ impl Worker {
         &mut self,
         mem: &mut M,
         tolerance: f64,
-        stop: &AtomicBool,
+        control: &Control,
     ) -> Result<Outcome, Error> {
         let slots = self.degrees.len();
         let mut kernel = PageRank {
@@ -49,7 +48,7 @@ impl Worker {
             sums: vec![0.0; slots],
             read: vec![0; 8 * SEGMENT as usize],
         };
-        self.supersteps(mem, &mut kernel, stop).await
+        self.supersteps(mem, &mut kernel, control).await
     }
 }
 
@@ -59,6 +58,25 @@ impl PageRank {
         let of = |(rank, degree): (&f64, &u32)| (rank / f64::from(*degree)).to_le_bytes();
         self.ranks.iter().zip(&worker.degrees).flat_map(of).collect()
     }
+}
+
+/// Adds values to the sums of their rows, from this row on; gives the last one.
+fn gather(codes: &[[u8; 4]], mut row: usize, values: &[[u8; 8]], sums: &mut [f64]) -> usize {
+    // A row's sum stays in a register: through memory, each addition would wait for the one before twice as long.
+    let mut sum = 0.0;
+    for code in codes.iter().copied().map(Code::new) {
+        if code.forward() > 0 {
+            sums[row] += sum;
+            sum = 0.0;
+            row += code.forward();
+            if !code.is_edge() {
+                continue;
+            }
+        }
+        sum += f64::from_le_bytes(values[code.source()]);
+    }
+    sums[row] += sum;
+    row
 }
 
 impl Kernel for PageRank {
@@ -82,8 +100,7 @@ impl Kernel for PageRank {
             let values = &mut self.read[..8 * len];
             worker.read_values(mem, (number, node), 8 * first, values).await?;
             let (values, sums) = (values.as_chunks().0, &mut self.sums);
-            let gather = |row: usize, source: usize| sums[row] += f64::from_le_bytes(values[source]);
-            worker.edges.each(mem, segment, gather).await?;
+            worker.edges.each(mem, segment, |codes, row| gather(codes, row, values, sums)).await?;
         }
         let mut active = 0;
         for (rank, sum) in self.ranks.iter_mut().zip(&self.sums) {

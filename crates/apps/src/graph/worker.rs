@@ -1,6 +1,6 @@
 //! One worker with its part of a built graph, and what all kernels do alike: supersteps.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rackmem::{Memory, Nanos};
 
@@ -22,6 +22,15 @@ pub struct Worker {
     /// Edges out of each of its vertices.
     pub(super) degrees: Vec<u32>,
     waited: Nanos,
+}
+
+/// How far a kernel is, and whether it shall stop: for other threads.
+#[derive(Debug, Default)]
+pub struct Control {
+    /// Set to make all workers stop at the end of a superstep.
+    pub stop: AtomicBool,
+    /// How many supersteps are over.
+    pub supersteps: AtomicU64,
 }
 
 /// How a kernel went, at one worker.
@@ -72,9 +81,9 @@ impl Worker {
         &mut self,
         mem: &mut M,
         kernel: &mut K,
-        stop: &AtomicBool,
+        control: &Control,
     ) -> Result<Outcome, Error> {
-        let done = self.run(mem, kernel, stop).await;
+        let done = self.run(mem, kernel, control).await;
         if done.is_err() {
             self.barrier.abandon(mem).await;
         }
@@ -85,17 +94,18 @@ impl Worker {
         &mut self,
         mem: &mut M,
         kernel: &mut K,
-        stop: &AtomicBool,
+        control: &Control,
     ) -> Result<Outcome, Error> {
         kernel.begin(self, mem).await?;
-        self.wait(mem, 0, stop).await?;
+        self.wait(mem, 0, control).await?;
         let began = mem.now();
         self.waited = Nanos::ZERO;
         let mut supersteps = 0;
         let stopped = loop {
             let active = kernel.superstep(self, mem, supersteps as usize).await?;
             supersteps += 1;
-            match self.wait(mem, active, stop).await? {
+            control.supersteps.store(supersteps, Ordering::Relaxed);
+            match self.wait(mem, active, control).await? {
                 Went::On(0) => break false,
                 Went::On(_) => {}
                 Went::Stopped => break true,
@@ -107,13 +117,13 @@ impl Worker {
             mem.write(at, &result).await?;
         }
         // Nobody looks at results, or begins anew, before they are there.
-        self.wait(mem, 0, &AtomicBool::new(false)).await?;
+        self.wait(mem, 0, &Control::default()).await?;
         Ok(outcome)
     }
 
-    async fn wait<M: Memory>(&mut self, mem: &mut M, active: u64, stop: &AtomicBool) -> Result<Went, Error> {
+    async fn wait<M: Memory>(&mut self, mem: &mut M, active: u64, control: &Control) -> Result<Went, Error> {
         let before = mem.now();
-        let brought = if stop.load(Ordering::Relaxed) { STOP } else { active };
+        let brought = if control.stop.load(Ordering::Relaxed) { STOP } else { active };
         let sum = self.barrier.wait(mem, brought).await?;
         self.waited += mem.now() - before;
         Ok(if sum < STOP { Went::On(sum) } else { Went::Stopped })

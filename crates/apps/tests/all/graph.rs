@@ -6,7 +6,7 @@ use std::thread;
 use apps::graph::input::{Input, Kronecker};
 use apps::graph::reference::{PlainGraph, Side};
 use apps::graph::verify::{self, Mistake};
-use apps::graph::{Builder, Error, Graph, Outcome, Partition, TOLERANCE, UNREACHED, Worker};
+use apps::graph::{Builder, Control, Error, Graph, Outcome, Partition, TOLERANCE, UNREACHED, Worker};
 use rackmem::{Config, NodeHandle, NodeId, Rack, block_on};
 use random::Random;
 
@@ -58,7 +58,7 @@ fn build(rack: &Rack, threads: usize, input: &Input) -> (Graph, Vec<Worker>) {
 fn both_kernels_are_right(nodes: usize, threads: usize, input: &Input, source: u32) {
     let rack = rack(nodes);
     let (graph, mut workers) = build(&rack, threads, input);
-    let go_on = AtomicBool::new(false);
+    let control = Control::default();
     let mut run = |kernel: &(dyn Fn(&mut NodeHandle, &mut Worker) -> Result<Outcome, Error> + Sync)| {
         let outcomes = at_all(&rack, &graph, workers.iter_mut().collect(), |mut mem, worker| {
             kernel(&mut mem, worker).unwrap()
@@ -70,11 +70,11 @@ fn both_kernels_are_right(nodes: usize, threads: usize, input: &Input, source: u
         (outcomes[0].supersteps, results)
     };
     let reference = PlainGraph::new(input, Side::Target).unwrap().pagerank(TOLERANCE);
-    let (supersteps, ranks) = run(&|mem, worker| block_on(worker.pagerank(mem, TOLERANCE, &go_on)));
+    let (supersteps, ranks) = run(&|mem, worker| block_on(worker.pagerank(mem, TOLERANCE, &control)));
     verify::ranks(&ranks, supersteps, &reference).unwrap();
     let plain = PlainGraph::new(input, Side::Source).unwrap();
     let depths = plain.depths(source);
-    let (supersteps, parents) = run(&|mem, worker| block_on(worker.bfs(mem, source, &go_on)));
+    let (supersteps, parents) = run(&|mem, worker| block_on(worker.bfs(mem, source, &control)));
     let edges = verify::parents(&parents, source, &plain, &depths).unwrap();
     assert!(edges <= input.stored());
     let deepest = depths.iter().flatten().max().unwrap();
@@ -100,7 +100,8 @@ fn kernels_are_right_on_a_kronecker_graph_on_one_two_and_four_nodes() {
 #[test]
 fn kernels_are_right_where_nodes_have_several_segments() {
     let input = Input::Kronecker(Kronecker { scale: 17, edge_factor: 4, seed: 2 });
-    [(1, 1), (2, 1)].map(|(nodes, threads)| both_kernels_are_right(nodes, threads, &input, 9));
+    both_kernels_are_right(1, 1, &input, 9);
+    both_kernels_are_right(2, 1, &input, 9);
 }
 
 /// A file of random edges: few or many, with vertices that none names, edges to themselves and edges that are there twice.
@@ -170,7 +171,8 @@ fn all_workers_stop_in_the_same_superstep_when_one_is_asked_to() {
         build(&rack, 2, &Input::Kronecker(Kronecker { scale: 8, edge_factor: 4, seed: 1 }));
     let asked: Vec<_> = [true, false, false, false].into_iter().zip(&mut workers).collect();
     let outcomes = at_all(&rack, &graph, asked, |mut mem, (asked, worker)| {
-        block_on(worker.pagerank(&mut mem, 0.0, &AtomicBool::new(asked))).unwrap()
+        let control = Control { stop: AtomicBool::new(asked), ..Control::default() };
+        block_on(worker.pagerank(&mut mem, 0.0, &control)).unwrap()
     });
     assert!(outcomes.iter().all(|outcome| outcome.stopped && outcome.supersteps == 1), "{outcomes:?}");
 }
