@@ -78,7 +78,7 @@ fn what_is_wrong_with_edges_and_memory_is_said_before_a_rack_is_started() {
         (&["graph", "--scale", "31", "--edge-factor", "1024"], "this machine has"),
         (&["graph", "--source", "5"], "--kernel bfs"),
         (&["graph", "--kernel", "bfs", "--scale", "4", "--source", "16"], "there is no vertex 16"),
-        (&["graph", "--tolerance", "-1"], "--tolerance"),
+        (&["graph", "--tolerance=-1"], "--tolerance -1"),
         (&["graph", "--undirected"], "<FILE>"),
     ]);
     // With the amount that is needed.
