@@ -15,7 +15,7 @@ use rackmem::{Memory, NodeId};
 use super::barrier::Barrier;
 use super::edges::{Edges, Key};
 use super::error::Error;
-use super::input::InputError;
+use super::input::Edge;
 use super::layout::{Graph, words};
 use super::worker::Worker;
 
@@ -39,7 +39,7 @@ pub struct Builder<I> {
     arrived: Vec<u8>,
 }
 
-impl<I: Iterator<Item = Result<(u32, u32), InputError>>> Builder<I> {
+impl<I: Iterator<Item = Edge>> Builder<I> {
     /// The part of this worker, which reads `input`. There must be one for each worker of the graph.
     pub fn new(graph: &Graph, number: usize, input: I, undirected: bool) -> Self {
         let partition = graph.partition();

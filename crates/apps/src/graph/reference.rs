@@ -3,7 +3,7 @@
 //! What must always hold: nothing here uses the rack, its partition or its order.
 
 use super::error::Error;
-use super::input::{Input, InputError};
+use super::input::{Edge, Input, InputError};
 use super::pagerank::RESET;
 
 /// A graph in the memory of this process: for each vertex the others of its edges.
@@ -140,7 +140,7 @@ impl PlainGraph {
 }
 
 /// All edges as they are stored.
-fn edges(input: &Input) -> Result<impl Iterator<Item = Result<(u32, u32), InputError>>, InputError> {
+fn edges(input: &Input) -> Result<impl Iterator<Item = Edge>, InputError> {
     let undirected = input.undirected();
     Ok(input.part(0, 1)?.flat_map(move |edge| {
         let back = match &edge {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
+use apps::graph::input::Edge;
 use apps::graph::reference::{PlainGraph, Side};
 use apps::graph::{Builder, Control, Error, Graph, Outcome, Partition, Worker, verify};
 use rackmem::{GlobalAddr, NodeHandle, block_on};
@@ -293,7 +294,7 @@ impl Ran {
 
 fn build<I>(mut mem: NodeHandle, mut builder: Builder<I>, read: &AtomicU64) -> Result<Back, Error>
 where
-    I: Iterator<Item = Result<(u32, u32), apps::graph::input::InputError>>,
+    I: Iterator<Item = Edge>,
 {
     block_on(async {
         let mut told = 0;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::{InputError, Wrong};
+use super::{Edge, InputError, Wrong};
 
 /// The longest line, with its end.
 const LONGEST: u64 = 4096;
@@ -173,7 +173,7 @@ impl Lines {
 }
 
 impl Iterator for Lines {
-    type Item = Result<(u32, u32), InputError>;
+    type Item = Edge;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.at < self.end {

@@ -9,6 +9,9 @@ use std::path::PathBuf;
 pub use edge_list::{EdgeList, Lines};
 pub use kronecker::Kronecker;
 
+/// An edge, from one vertex to another one, or why it cannot be read.
+pub type Edge = Result<(u32, u32), InputError>;
+
 /// The edges of a graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Input {
@@ -61,7 +64,7 @@ impl Input {
         &self,
         part: usize,
         parts: usize,
-    ) -> Result<Box<dyn Iterator<Item = Result<(u32, u32), InputError>> + Send>, InputError> {
+    ) -> Result<Box<dyn Iterator<Item = Edge> + Send>, InputError> {
         Ok(match self {
             Self::Kronecker(graph) => {
                 let begin = |part| (u128::from(graph.edges()) * part as u128 / parts as u128) as u64;
