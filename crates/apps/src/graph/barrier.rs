@@ -1,10 +1,10 @@
 //! Where the workers of a rack wait for each other, and add numbers up.
 //!
-//! Two blocks at node 0: one in which workers arrive, one that says how often all of them did. Who waits reads the second one, so
-//! it does not disturb those who arrive: it is cached, and the last to arrive takes the copies away.
+//! Two blocks at node 0: one in which workers arrive, one that says how often all of them did. Who waits reads the
+//! second one, so it does not disturb those who arrive: it is cached, and the last to arrive takes the copies away.
 //!
-//! What must always hold: nobody leaves before all have arrived. A worker that fails abandons the barrier, so that nobody waits
-//! for it; after that the barrier is of no use.
+//! What must always hold: nobody leaves before all have arrived. A worker that fails abandons the barrier, so that
+//! nobody waits for it; after that the barrier is of no use.
 
 use rackmem::{GlobalAddr, Memory};
 

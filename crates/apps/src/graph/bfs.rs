@@ -1,9 +1,9 @@
 //! Breadth-first search: for each vertex the one from which it was reached first.
 //!
-//! The values are the *frontier*, a bit for each vertex that was reached in the superstep before. Each vertex that was not reached looks
-//! for an edge from the frontier, so a superstep looks at all edges from segments that have a bit of it. (On graphs of small
-//! diameter that is what a search that changes its direction does in all its large supersteps; where there are thousands of
-//! supersteps, as on roads, another algorithm is the right one.)
+//! The values are the *frontier*, a bit for each vertex that was reached in the superstep before. Each vertex that
+//! was not reached looks for an edge from the frontier, so a superstep looks at all edges from segments that have a
+//! bit of it. (On graphs of small diameter that is what a search that changes its direction does in all its large
+//! supersteps; where there are thousands of supersteps, as on roads, another algorithm is the right one.)
 
 use rackmem::Memory;
 
@@ -27,8 +27,8 @@ struct Search {
 }
 
 impl Worker {
-    /// Finds all vertices that edges lead to from this one; all workers call it. [`super::Graph::results`] are the vertices from
-    /// which they were reached, or [`UNREACHED`]; the source's is itself.
+    /// Finds all vertices that edges lead to from this one; all workers call it. [`super::Graph::results`] are the
+    /// vertices from which they were reached, or [`UNREACHED`]; the source's is itself.
     ///
     /// # Errors
     /// [`Error::NoSuchVertex`], [`Error::Memory`], and [`Error::Abandoned`] if another worker has failed.

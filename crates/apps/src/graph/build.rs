@@ -1,12 +1,12 @@
 //! Building a graph, by all workers at once and in bounded memory.
 //!
-//! Each worker reads a part of the input. An edge is sent to the worker of its target, which keeps it, and to that of its source,
-//! which counts it: a rank is divided by the number of edges out of its vertex. Edges travel in *boxes*, one from each worker to
-//! each: a round fills them, writes each with one call, waits for all workers, and reads what came, again with one call each.
-//! There are two of each box, so that a round has one barrier.
+//! Each worker reads a part of the input. An edge is sent to the worker of its target, which keeps it, and to that of
+//! its source, which counts it: a rank is divided by the number of edges out of its vertex. Edges travel in
+//! *buffers*, one from each worker to each: a round fills them, writes each with one call, waits for all workers, and
+//! reads what came, again with one call each. There are two of each buffer, so that a round has one barrier.
 //!
-//! Memory that is the process's own: boxes, 8 bytes for each edge that a worker keeps, and 4 for each of its vertices. The 8 bytes are
-//! gone when [`Builder::finish`] has sorted the edges and written them with 4 each.
+//! Memory that is the process's own: buffers, 8 bytes for each edge that a worker keeps, and 4 for each of its
+//! vertices. The 8 bytes are gone when [`Builder::finish`] has sorted the edges and written them with 4 each.
 //!
 //! What must always hold: a round ends at all workers or at none.
 
@@ -32,7 +32,7 @@ pub struct Builder<I> {
     read: u64,
     rounds: usize,
     exhausted: bool,
-    /// What goes into the box to each worker: source above target.
+    /// What goes into the buffer to each worker: source above target.
     outgoing: Vec<Vec<u64>>,
     kept: Vec<Key>,
     degrees: Vec<u32>,
@@ -81,15 +81,15 @@ impl<I: Iterator<Item = Edge>> Builder<I> {
         let (workers, me) = (self.outgoing.len(), self.number);
         for to in (0..workers).filter(|to| *to != me) {
             let edges = &mut self.outgoing[to];
-            let boxed: Vec<u8> =
+            let sent: Vec<u8> =
                 [edges.len() as u64].into_iter().chain(edges.drain(..)).flat_map(u64::to_le_bytes).collect();
-            mem.write(self.graph.boxed(self.rounds, me, to), &boxed).await?;
+            mem.write(self.graph.buffer(self.rounds, me, to), &sent).await?;
         }
         let own = std::mem::take(&mut self.outgoing[me]);
         own.into_iter().for_each(|edge| self.take(edge));
         let going_on = self.barrier.wait(mem, u64::from(!self.exhausted)).await?;
         for from in (0..workers).filter(|from| *from != me) {
-            let at = self.graph.boxed(self.rounds, from, me);
+            let at = self.graph.buffer(self.rounds, from, me);
             let count = mem.read_word(at).await?;
             let mut arrived = std::mem::take(&mut self.arrived);
             arrived.resize(8 * count as usize, 0);
@@ -101,10 +101,10 @@ impl<I: Iterator<Item = Edge>> Builder<I> {
         Ok(going_on > 0)
     }
 
-    /// Reads edges until a box is full, or there are no more.
+    /// Reads edges until a buffer is full, or there are no more.
     fn fill(&mut self) -> Result<(), Error> {
-        let capacity = (self.graph.box_bytes() / 8 - 1) as usize;
-        // An edge puts two into a box at most: there and back.
+        let capacity = (self.graph.buffer_bytes() / 8 - 1) as usize;
+        // An edge puts two into a buffer at most: there and back.
         let full = |outgoing: &Vec<u64>| outgoing.len() + 2 > capacity;
         let partition = *self.graph.partition();
         let vertices = partition.vertices();
@@ -152,7 +152,7 @@ impl<I: Iterator<Item = Edge>> Builder<I> {
     /// [`Error::Memory`] if there is too little, and [`Error::Abandoned`].
     pub async fn finish<M: Memory>(mut self, mem: &mut M) -> Result<Worker, Error> {
         self.kept.sort_unstable();
-        let (node, _) = self.graph.place(self.number);
+        let (node, _) = self.graph.node_and_thread(self.number);
         let segments = self.graph.partition().segments();
         let written = Edges::write(mem, NodeId(node as u16), segments, &self.kept).await;
         match written {

@@ -1,8 +1,9 @@
 //! The edges into a worker's vertices, in its node's memory: 4 bytes an edge.
 //!
-//! Compressed sparse rows, cut by segments of their sources: a superstep then looks at one segment of values after the other,
-//! which was read with one call and fits into the processor's cache. Cut like that, most rows are short, and the usual array of
-//! row offsets would take more than the edges. So an edge says itself how far its row lies behind that of the edge before it:
+//! Compressed sparse rows, cut by segments of their sources: a superstep then looks at one segment of values after
+//! the other, which was read with one call and fits into the processor's cache. Cut like that, most rows are short,
+//! and the usual array of row offsets would take more than the edges. So an edge says itself how far its row lies
+//! behind that of the edge before it:
 //!
 //! ```text
 //! bits 31..16   rows to go forward; 65535: go so far, and this is no edge
@@ -82,8 +83,8 @@ impl Edges {
         self.begins[segment] == self.begins[segment + 1]
     }
 
-    /// Shows the codes of all edges from a segment, piece by piece. `show` gets the row after which they begin, and gives the one at
-    /// which they end: what [`Code`] says.
+    /// Shows the codes of all edges from a segment, piece by piece. `show` gets the row after which they begin, and
+    /// gives the one at which they end: what [`Code`] says.
     pub(super) async fn each<M: Memory>(
         &mut self,
         mem: &mut M,
@@ -163,7 +164,8 @@ mod tests {
         let config = Config { nodes: 1, memory: 4 << 20, cache: 1 << 20, ..Config::default() };
         let rack = Rack::embedded(config).unwrap();
         let mut mem = rack.node(NodeId(0));
-        // Rows that are far behind others, by one code exactly and by several; a segment without edges; more than a piece.
+        // Rows that are far behind others, by one code exactly and by several; a segment without edges; more than a
+        // piece.
         let mut edges =
             vec![(0, 0, 5), (0, 65_534, 1), (0, 131_069, 2), (0, 400_000, 65_535), (2, 65_535, 0)];
         edges.extend((0..40_000).map(|row| (3, row * 3, row % 65_536)));

@@ -3,12 +3,12 @@
 //! ```text
 //! root (node 0)   barrier: 2 blocks | vertices, threads, salt | addresses of each node's arrays
 //! each node       values[0], values[1], result: a word for each of its slots
-//!                 boxes: two for each pair of one of its workers and any worker, used while building
+//!                 buffers: two for each pair of one of its workers and any worker, used while building
 //!                 edges: one array for each of its workers, made when their number is known
 //! ```
 //!
-//! What must always hold: only the worker of a slot writes what belongs to it. `values` is written in one superstep and read in
-//! the next one, while the other of the two is written; so a superstep has one barrier.
+//! What must always hold: only the worker of a slot writes what belongs to it. `values` is written in one superstep
+//! and read in the next one, while the other of the two is written; so a superstep has one barrier.
 
 use rackmem::{BlockSize, Discipline, GlobalAddr, Memory, NodeId};
 
@@ -20,8 +20,8 @@ use super::partition::Partition;
 const HEAD: usize = 3;
 /// Arrays of each node.
 const ARRAYS: usize = 4;
-/// Bytes of all boxes of a worker, unless each has to be larger.
-const BOXES: u64 = 1 << 20;
+/// Bytes of all buffers of a worker, unless each has to be larger.
+const BUFFERS: u64 = 1 << 20;
 /// Bytes read or written with one call, where there is a choice.
 pub(super) const PIECE: usize = 64 << 10;
 
@@ -45,10 +45,10 @@ impl Graph {
         let root = mem.alloc(root_bytes, NodeId(0), Discipline::Coherent).await?;
         let mut this = Self { root, block, partition, arrays: Vec::new() };
         let values = 8 * partition.slots_of_node();
-        let boxes = this.boxes_of_worker() * partition.threads() as u64;
+        let buffers = this.buffers_of_worker() * partition.threads() as u64;
         for node in (0..).map(NodeId).take(partition.nodes()) {
             let mut of_node = [root; ARRAYS];
-            for (addr, bytes) in of_node.iter_mut().zip([values, values, values, boxes]) {
+            for (addr, bytes) in of_node.iter_mut().zip([values, values, values, buffers]) {
                 *addr = mem.alloc(bytes, node, Discipline::Coherent).await?;
             }
             this.arrays.push(of_node);
@@ -86,15 +86,15 @@ impl Graph {
         &self.partition
     }
 
-    /// Bytes of each node's memory that a graph with so many stored edges needs: its words, its boxes, and its share of the edges
-    /// with a quarter more, since shares differ.
+    /// Bytes of each node's memory that a graph with so many stored edges needs: its words, its buffers, and its
+    /// share of the edges with a quarter more, since shares differ.
     pub fn bytes_needed(partition: &Partition, edges: u64, block: BlockSize) -> u64 {
         /// Chunks of allocators.
         const BESIDE: u64 = 64 << 20;
         let root = GlobalAddr::new(NodeId(0), 0);
-        let boxes = Self { root, block, partition: *partition, arrays: Vec::new() }.boxes_of_worker();
+        let buffers = Self { root, block, partition: *partition, arrays: Vec::new() }.buffers_of_worker();
         let share = edges.div_ceil(partition.nodes() as u64).saturating_mul(5);
-        24 * partition.slots_of_node() + boxes * partition.threads() as u64 + share + BESIDE
+        24 * partition.slots_of_node() + buffers * partition.threads() as u64 + share + BESIDE
     }
 
     /// What all workers have written of their vertices' results, by vertex.
@@ -132,29 +132,29 @@ impl Graph {
 
     /// The results of a worker's slots.
     pub(super) fn result(&self, worker: usize) -> GlobalAddr {
-        let (node, thread) = self.place(worker);
+        let (node, thread) = self.node_and_thread(worker);
         self.arrays[node][2] + 8 * (thread * self.partition.slots_of_worker()) as u64
     }
 
     /// The node of a worker, and its number there.
-    pub(super) fn place(&self, worker: usize) -> (usize, usize) {
+    pub(super) fn node_and_thread(&self, worker: usize) -> (usize, usize) {
         (worker / self.partition.threads(), worker % self.partition.threads())
     }
 
-    /// Bytes of a box.
-    pub(super) fn box_bytes(&self) -> u64 {
+    /// Bytes of a buffer.
+    pub(super) fn buffer_bytes(&self) -> u64 {
         let block = self.block.bytes();
-        (BOXES / (2 * self.partition.workers() as u64)).next_multiple_of(block).max(block)
+        (BUFFERS / (2 * self.partition.workers() as u64)).next_multiple_of(block).max(block)
     }
 
-    fn boxes_of_worker(&self) -> u64 {
-        self.box_bytes() * 2 * self.partition.workers() as u64
+    fn buffers_of_worker(&self) -> u64 {
+        self.buffer_bytes() * 2 * self.partition.workers() as u64
     }
 
     /// What one worker has for another one, in rounds with this number's parity.
-    pub(super) fn boxed(&self, parity: usize, from: usize, to: usize) -> GlobalAddr {
-        let ((node, thread), workers) = (self.place(from), self.partition.workers());
-        self.arrays[node][3] + self.box_bytes() * ((2 * thread + parity % 2) * workers + to) as u64
+    pub(super) fn buffer(&self, parity: usize, from: usize, to: usize) -> GlobalAddr {
+        let ((node, thread), workers) = (self.node_and_thread(from), self.partition.workers());
+        self.arrays[node][3] + self.buffer_bytes() * ((2 * thread + parity % 2) * workers + to) as u64
     }
 }
 

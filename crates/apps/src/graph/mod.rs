@@ -1,8 +1,9 @@
 //! Graphs in a rack's memory, vertex by vertex: gather, apply, scatter (Concordia, section 7.5).
 //!
-//! Every thread of every node is a *worker*. It has as many vertices as any other one, at random ([`Partition`]), and the edges into
-//! them. In a *superstep* each worker gathers what the edges bring to its vertices, applies that to them, and scatters their new
-//! values: it writes them where all others read them in the next one. [`Worker::pagerank`] and [`Worker::bfs`] are such programs.
+//! Every thread of every node is a *worker*. It has as many vertices as any other one, at random ([`Partition`]), and
+//! the edges into them. In a *superstep* each worker gathers what the edges bring to its vertices, applies that to
+//! them, and scatters their new values: it writes them where all others read them in the next one.
+//! [`Worker::pagerank`] and [`Worker::bfs`] are such programs.
 //!
 //! | file | holds |
 //! | --- | --- |
@@ -19,25 +20,29 @@
 //! # Budget
 //! For N nodes, V vertices and E edges, with values of `b` bytes (8 for ranks, 1/8 for frontiers) in blocks of B:
 //!
-//! - Values are written once a superstep by one worker, and read by the threads of all nodes. Coherent memory fits that: the first thread
-//!   of a node fetches a block, the others hit. Words and objects would be fetched by each thread; locks would carry data to those
-//!   who wait, and nobody knows who will. So a superstep moves each block of values to `N - 1` nodes: `(N - 1) * V * b` bytes.
-//! - To fetch a block, three messages reach nodes: the forwarded request, the data, and the switch's word that the event is over.
+//! - Values are written once a superstep by one worker, and read by the threads of all nodes. Coherent memory fits
+//!   that: the first thread of a node fetches a block, the others hit. Words and objects would be fetched by each
+//!   thread; locks would carry data to those who wait, and nobody knows who will. So a superstep moves each block of
+//!   values to `N - 1` nodes: `(N - 1) * V * b` bytes.
+//! - To fetch a block, three messages reach nodes: the forwarded request, the data, and the switch's word that the
+//!   event is over.
 //! - To write it, `N - 1` copies are withdrawn: as many messages and as many answers, and one that the event is over. So
 //!   `5 * N - 4` messages reach nodes for each block and superstep.
-//! - Per edge that is `8 * (N - 1) * V / E` bytes of ranks. With LiveJournal's 8.7 edges a vertex, and 512 ranks in a block: 2.8 bytes
-//!   and 0.004 messages on 4 nodes, where a message for each edge would carry a header for every 8 bytes. A search's frontier
-//!   takes a 64th of that.
+//! - Per edge that is `8 * (N - 1) * V / E` bytes of ranks. With LiveJournal's 8.7 edges a vertex, and 512 ranks in a
+//!   block: 2.8 bytes and 0.004 messages on 4 nodes, where a message for each edge would carry a header for every 8
+//!   bytes. A search's frontier takes a 64th of that.
 //! - A barrier is two blocks that every worker changes or reads: about `10 * N` messages.
 //! - Edges stay in their node: 4 bytes each, read in pieces of 64 KiB. They are hits while the node's cache has them all.
 //!
 //! # What must always hold
 //! - Nobody reads what is written in the same superstep: results do not depend on who is quicker.
-//! - All workers leave a superstep with the same number of active vertices, so all stop in the same one, also when asked to.
+//! - All workers leave a superstep with the same number of active vertices, so all stop in the same one, also when
+//!   asked to.
 //!
 //! # Not here
-//! Vertices and edges do not change after building. A node that dies takes its part with it: workers of other nodes that wait for it wait
-//! until their process is ended. Searches always look at all edges from segments with a part of the frontier.
+//! Vertices and edges do not change after building. A node that dies takes its part with it: workers of other nodes
+//! that wait for it wait until their process is ended. Searches always look at all edges from segments with a part of
+//! the frontier.
 //!
 //! # Example
 //! ```

@@ -1,10 +1,10 @@
 //! PageRank: `rank(v) = 0.15 + 0.85 * sum of rank(u) / degree(u)` over the edges from `u` to `v`, from 1 on.
 //!
-//! Ranks are not scaled to a sum of 1, and what vertices without edges out of them have is lost, as in PowerGraph's toolkit; so is
-//! its stopping rule: a vertex is active while its rank changes by more than a tolerance, 0.01 by default, and when none is, the
-//! ranks have converged. One thing differs: PowerGraph does not look at a vertex if none was active from which an edge leads to it.
-//! Here all gather in every superstep, so every rank is as new as the others, and how many threads there are changes sums only in
-//! their last bits.
+//! Ranks are not scaled to a sum of 1, and what vertices without edges out of them have is lost, as in PowerGraph's
+//! toolkit; so is its stopping rule: a vertex is active while its rank changes by more than a tolerance, 0.01 by
+//! default, and when none is, the ranks have converged. One thing differs: PowerGraph does not look at a vertex if
+//! none was active from which an edge leads to it. Here all gather in every superstep, so every rank is as new as the
+//! others, and how many threads there are changes sums only in their last bits.
 //!
 //! A value is `rank / degree`, in 8 bytes: a gather adds it as it is.
 
@@ -29,8 +29,8 @@ struct PageRank {
 }
 
 impl Worker {
-    /// Computes ranks until none changes by more than the tolerance; all workers call it. [`super::Graph::results`] are the ranks,
-    /// as bits of `f64`.
+    /// Computes ranks until none changes by more than the tolerance; all workers call it. [`super::Graph::results`]
+    /// are the ranks, as bits of `f64`.
     ///
     /// # Errors
     /// [`Error::Memory`], and [`Error::Abandoned`] if another worker has failed.

@@ -1,11 +1,12 @@
 //! Which worker has which vertex, and under which number.
 //!
-//! Vertices are shuffled by a bijection that follows from a salt, then dealt out in turn. So every worker has as many as any
-//! other one, hubs are spread, and nobody keeps a table. A vertex's *slot* is its number in this order: the slots of a worker
-//! lie side by side, and so do those of a node. Slots are cut into *segments* of 65536 that never cross nodes.
+//! Vertices are shuffled by a bijection that follows from a salt, then dealt out in turn. So every worker has as many
+//! as any other one, hubs are spread, and nobody keeps a table. A vertex's *slot* is its number in this order: the
+//! slots of a worker lie side by side, and so do those of a node. Slots are cut into *segments* of 65536 that never
+//! cross nodes.
 //!
-//! What must always hold: [`Partition::vertex_of`] undoes [`Partition::slot_of`]. A worker's slots begin at a multiple of 64, so
-//! that its bits of a frontier are words of its own.
+//! What must always hold: [`Partition::vertex_of`] undoes [`Partition::slot_of`]. A worker's slots begin at a
+//! multiple of 64, so that its bits of a frontier are words of its own.
 
 use random::mix;
 

@@ -1,8 +1,8 @@
 //! Whether results are right.
 //!
-//! Ranks are compared with those of the sequential kernel, which computes by the same rule and adds up in another order. Parents are
-//! checked as the GAP benchmark's specification says: the source is its own parent; every other one that has a parent is one edge and one
-//! step away from it; and those without are those that no way leads to.
+//! Ranks are compared with those of the sequential kernel, which computes by the same rule and adds up in another
+//! order. Parents are checked as the GAP benchmark's specification says: the source is its own parent; every other
+//! one that has a parent is one edge and one step away from it; and those without are those that no way leads to.
 
 use std::fmt;
 
@@ -119,8 +119,8 @@ pub fn ranks(found: &[u64], supersteps: u64, reference: &Ranks) -> Result<(), Mi
     Ok(())
 }
 
-/// Whether these are parents of a search from this vertex, whose depths the sequential kernel has found. Gives the number of edges
-/// out of those that were reached.
+/// Whether these are parents of a search from this vertex, whose depths the sequential kernel has found. Gives the
+/// number of edges out of those that were reached.
 ///
 /// # Errors
 /// What is wrong first.

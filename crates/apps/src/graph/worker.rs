@@ -9,7 +9,8 @@ use super::edges::Edges;
 use super::error::Error;
 use super::layout::{Graph, PIECE};
 
-/// A worker that brings this to a barrier was asked to stop. More than any number of vertices; 2^15 of them fit into a word.
+/// A worker that brings this to a barrier was asked to stop. More than any number of vertices; 2^15 of them fit into
+/// a word.
 const STOP: u64 = 1 << 48;
 
 /// A thread's part of a graph. All threads run the same kernels in the same order.
@@ -152,7 +153,7 @@ impl Worker {
         parity: usize,
         bytes: &[u8],
     ) -> Result<(), Error> {
-        let (node, thread) = self.graph.place(self.number);
+        let (node, thread) = self.graph.node_and_thread(self.number);
         let mut at = self.graph.values(parity, node) + (thread * bytes.len()) as u64;
         for piece in bytes.chunks(PIECE) {
             mem.write(at, piece).await?;
@@ -162,8 +163,8 @@ impl Worker {
     }
 }
 
-/// What differs between kernels. Each superstep gathers over the edges into a worker's vertices, applies what came to each, and
-/// scatters by writing the vertices' new values, which others read in the next one.
+/// What differs between kernels. Each superstep gathers over the edges into a worker's vertices, applies what came to
+/// each, and scatters by writing the vertices' new values, which others read in the next one.
 pub(super) trait Kernel {
     /// Writes the values that superstep 0 reads.
     async fn begin<M: Memory>(&mut self, worker: &mut Worker, mem: &mut M) -> Result<(), Error>;

@@ -19,7 +19,8 @@ use cli::ycsb::progress::Progress;
 /// Flags.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// An edge list: a line for each edge, two vertices on it, comments after #. Without it a Kronecker graph is generated
+    /// An edge list: a line for each edge, two vertices on it, comments after #. Without it a Kronecker graph is
+    /// generated
     file: Option<PathBuf>,
 
     /// What to compute

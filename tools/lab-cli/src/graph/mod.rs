@@ -1,8 +1,8 @@
 //! `rackmem-lab graph`: PageRank or a breadth-first search on a rack, beside the same kernel in plain Rust on one thread.
 //!
-//! The edges are read from a file, or generated; every thread of every node builds a part of the graph. Then the rack and plain Rust
-//! take turns, and every result of the rack is judged by the plain one. Racks in one process and racks of processes are those of
-//! `rackmem-lab bench` (`bench/nodes.rs`).
+//! The edges are read from a file, or generated; every thread of every node builds a part of the graph. Then the rack
+//! and plain Rust take turns, and every result of the rack is judged by the plain one. Racks in one process and racks
+//! of processes are those of `rackmem-lab bench` (`bench/nodes.rs`).
 //!
 //! | file | holds |
 //! | --- | --- |

@@ -1,7 +1,7 @@
 //! A node of the rack, and what its threads do with the graph; node 0 judges, too.
 //!
-//! What takes long is begun by one order and asked about by others: so the command hears of every node all the time, can show how far
-//! it is, and can be interrupted.
+//! What takes long is begun by one order and asked about by others: so the command hears of every node all the time,
+//! can show how far it is, and can be interrupted.
 //!
 //! What must always hold: one thing at a time is under way.
 

@@ -2,8 +2,8 @@
 //!
 //! Vertices are numbers below 2^32. There are as many as the largest one says; those that no line names have no edges.
 //!
-//! What must always hold: a line belongs to the part in which it begins, so parts have each line once. Lines are bounded: a file that
-//! is no text costs no memory.
+//! What must always hold: a line belongs to the part in which it begins, so parts have each line once. Lines are
+//! bounded: a file that is no text costs no memory.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -38,8 +38,8 @@ impl EdgeList {
         Self { path: path.into(), edges, vertices }
     }
 
-    /// Looks at every line of a file, with so many threads. `progress` is told how many bytes of how many were looked at. None if
-    /// `stop` was set.
+    /// Looks at every line of a file, with so many threads. `progress` is told how many bytes of how many were looked
+    /// at. None if `stop` was set.
     ///
     /// # Errors
     /// What is wrong with the file, and in which line.

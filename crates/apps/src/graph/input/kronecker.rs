@@ -1,6 +1,8 @@
-//! Kronecker graphs as Graph500 generates them: 2^scale vertices, `edge_factor` times as many edges, each edge drawn by itself.
+//! Kronecker graphs as Graph500 generates them: 2^scale vertices, `edge_factor` times as many edges, each edge drawn
+//! by itself.
 //!
-//! What must always hold: an edge follows from the seed and its number, so that workers generate different parts of one graph.
+//! What must always hold: an edge follows from the seed and its number, so that workers generate different parts of
+//! one graph.
 
 use std::ops::Range;
 
