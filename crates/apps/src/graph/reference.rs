@@ -2,6 +2,8 @@
 //!
 //! What must always hold: nothing here uses the rack, its partition or its order.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::error::Error;
 use super::input::{Edge, Input, InputError};
 use super::pagerank::RESET;
@@ -35,15 +37,15 @@ pub struct Ranks {
 }
 
 impl PlainGraph {
-    /// Reads all edges, twice.
+    /// Reads all edges, twice; counts them as it does.
     ///
     /// # Errors
     /// [`Error::Input`], and [`Error::NoSuchVertex`] if a file has changed.
-    pub fn new(input: &Input, by: Side) -> Result<Self, Error> {
+    pub fn new(input: &Input, by: Side, read: &AtomicU64) -> Result<Self, Error> {
         let vertices = input.vertices() as usize;
         let mut degrees = vec![0; vertices];
         let mut begins = vec![0_u64; vertices + 1];
-        for edge in edges(input)? {
+        for edge in edges(input, read)? {
             let (from, to) = edge?;
             if let Some(vertex) = [from, to].into_iter().find(|vertex| *vertex as usize >= vertices) {
                 return Err(Error::NoSuchVertex { vertex: vertex.into(), vertices: vertices as u64 });
@@ -54,7 +56,7 @@ impl PlainGraph {
         }
         (1..=vertices).for_each(|at| begins[at] += begins[at - 1]);
         let (mut next, mut others) = (begins.clone(), vec![0; begins[vertices] as usize]);
-        for edge in edges(input)? {
+        for edge in edges(input, read)? {
             let (from, to) = edge?;
             let (at, other) = if by == Side::Source { (from, to) } else { (to, from) };
             let Some(next) = next.get_mut(at as usize).filter(|next| (**next as usize) < others.len()) else {
@@ -140,9 +142,10 @@ impl PlainGraph {
 }
 
 /// All edges as they are stored.
-fn edges(input: &Input) -> Result<impl Iterator<Item = Edge>, InputError> {
+fn edges<'a>(input: &Input, read: &'a AtomicU64) -> Result<impl Iterator<Item = Edge> + use<'a>, InputError> {
     let undirected = input.undirected();
     Ok(input.part(0, 1)?.flat_map(move |edge| {
+        read.fetch_add(1, Ordering::Relaxed);
         let back = match &edge {
             Ok((from, to)) if undirected => Some(Ok((*to, *from))),
             _ => None,

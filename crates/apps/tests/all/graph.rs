@@ -1,6 +1,6 @@
 //! Both kernels are right on racks of one to four nodes, on graphs of every form; and what judges them finds mistakes.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use apps::graph::input::{Input, Kronecker};
@@ -69,10 +69,10 @@ fn both_kernels_are_right(nodes: usize, threads: usize, input: &Input, source: u
         let results = block_on(graph.results(&mut rack.node(NodeId(0)))).unwrap();
         (outcomes[0].supersteps, results)
     };
-    let reference = PlainGraph::new(input, Side::Target).unwrap().pagerank(TOLERANCE);
+    let reference = PlainGraph::new(input, Side::Target, &AtomicU64::default()).unwrap().pagerank(TOLERANCE);
     let (supersteps, ranks) = run(&|mem, worker| block_on(worker.pagerank(mem, TOLERANCE, &control)));
     verify::ranks(&ranks, supersteps, &reference).unwrap();
-    let plain = PlainGraph::new(input, Side::Source).unwrap();
+    let plain = PlainGraph::new(input, Side::Source, &AtomicU64::default()).unwrap();
     let depths = plain.depths(source);
     let (supersteps, parents) = run(&|mem, worker| block_on(worker.bfs(mem, source, &control)));
     let edges = verify::parents(&parents, source, &plain, &depths).unwrap();
@@ -151,7 +151,9 @@ fn wrong_parents_are_found() {
     std::fs::write(&path, text).unwrap();
     let list =
         apps::graph::input::EdgeList::scan(&path, 1, &AtomicBool::new(false), |_, _| {}).unwrap().unwrap();
-    let plain = PlainGraph::new(&Input::List { list, undirected: false }, Side::Source).unwrap();
+    let plain =
+        PlainGraph::new(&Input::List { list, undirected: false }, Side::Source, &AtomicU64::default())
+            .unwrap();
     std::fs::remove_file(path).unwrap();
     let depths = plain.depths(0);
     let judged = |parents: [u64; 6]| verify::parents(&parents, 0, &plain, &depths);

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::atomic::AtomicU64;
 
 use apps::graph::input::{Input, Kronecker};
 use apps::graph::reference::{PlainGraph, Side};
@@ -64,9 +65,9 @@ fn kernels_are_right_on_a_simulated_rack_and_a_run_follows_from_its_seed() {
     let input = Input::Kronecker(Kronecker { scale: 9, edge_factor: 6, seed: 4 });
     let (found, time) = run(&input);
     let (ranked, searched, ranks, parents) = &found;
-    let reference = PlainGraph::new(&input, Side::Target).unwrap().pagerank(TOLERANCE);
+    let reference = PlainGraph::new(&input, Side::Target, &AtomicU64::default()).unwrap().pagerank(TOLERANCE);
     verify::ranks(ranks, ranked.supersteps, &reference).unwrap();
-    let plain = PlainGraph::new(&input, Side::Source).unwrap();
+    let plain = PlainGraph::new(&input, Side::Source, &AtomicU64::default()).unwrap();
     verify::parents(parents, SOURCE, &plain, &plain.depths(SOURCE)).unwrap();
     assert!(ranked.took > searched.took, "{found:?}");
     assert_eq!(run(&input), (found, time));

@@ -204,13 +204,17 @@ impl Part {
                     });
                 }
             }
-            Task::Plain => self.spawn(move || {
-                let side = if kernel == Kernel::Bfs { Side::Source } else { Side::Target };
-                let plain = PlainGraph::new(&input, side)?;
-                let mut random = Random::new(seed);
-                let sources = (0..SOURCES).map(|_| source(&plain, &mut random)).collect();
-                Ok(Back::Plain(Arc::new(plain), sources))
-            }),
+            Task::Plain => {
+                self.read.store(0, Ordering::Relaxed);
+                let read = Arc::clone(&self.read);
+                self.spawn(move || {
+                    let side = if kernel == Kernel::Bfs { Side::Source } else { Side::Target };
+                    let plain = PlainGraph::new(&input, side, &read)?;
+                    let mut random = Random::new(seed);
+                    let sources = (0..SOURCES).map(|_| source(&plain, &mut random)).collect();
+                    Ok(Back::Plain(Arc::new(plain), sources))
+                });
+            }
             Task::Judge { source, supersteps } => {
                 let plain = Arc::clone(self.plain.as_ref().expect("it was built before the kernel ran"));
                 let graph = self.graph.clone().expect("it was built before the kernel ran");
