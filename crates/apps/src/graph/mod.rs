@@ -28,9 +28,11 @@
 //!   event is over.
 //! - To write it, `N - 1` copies are withdrawn: as many messages and as many answers, and one that the event is over. So
 //!   `5 * N - 4` messages reach nodes for each block and superstep.
-//! - Per edge that is `8 * (N - 1) * V / E` bytes of ranks. With LiveJournal's 8.7 edges a vertex, and 512 ranks in a
-//!   block: 2.8 bytes and 0.004 messages on 4 nodes, where a message for each edge would carry a header for every 8
-//!   bytes. A search's frontier takes a 64th of that.
+//! - Per edge that is `8 * (N - 1) * V / E` bytes of ranks. With LiveJournal's 8.7 edges a vertex: 2.8 bytes on 4
+//!   nodes, and 0.0036 messages in blocks of 4 KiB, 0.0002 in blocks of 64 KiB, where a message for each edge would
+//!   carry a header for every 8 bytes. A search's frontier takes a 64th of that.
+//! - A worker waits for one block after the other, a round trip each: large blocks are right where a graph has the rack
+//!   for itself.
 //! - A barrier is two blocks that every worker changes or reads: about `10 * N` messages.
 //! - Edges stay in their node: 4 bytes each, read in pieces of 64 KiB. They are hits while the node's cache has them all.
 //!

@@ -41,7 +41,7 @@ pub struct Outcome {
     pub supersteps: u64,
     /// From the first superstep's beginning to the last one's end.
     pub took: Nanos,
-    /// How much of that this worker waited: at barriers, and for values of other nodes.
+    /// How much of that this worker waited: at barriers, for values of other nodes, and to write its own ones.
     pub waited: Nanos,
     /// Somebody asked to stop: the result is not there.
     pub stopped: bool,
@@ -146,19 +146,20 @@ impl Worker {
         Ok(())
     }
 
-    /// Writes this worker's values: so many bytes for 64 of its slots.
+    /// Writes this worker's values, which takes the copies of other nodes away.
     pub(super) async fn write_values<M: Memory>(
-        &self,
+        &mut self,
         mem: &mut M,
         parity: usize,
         bytes: &[u8],
     ) -> Result<(), Error> {
-        let (node, thread) = self.graph.node_and_thread(self.number);
+        let (before, (node, thread)) = (mem.now(), self.graph.node_and_thread(self.number));
         let mut at = self.graph.values(parity, node) + (thread * bytes.len()) as u64;
         for piece in bytes.chunks(PIECE) {
             mem.write(at, piece).await?;
             at = at + piece.len() as u64;
         }
+        self.waited += mem.now() - before;
         Ok(())
     }
 }

@@ -14,6 +14,7 @@ use cli::interrupt::Interrupt;
 use cli::processes::TransportKind;
 use cli::processes::place::RackSpec;
 use cli::size::Bytes;
+use cli::ycsb::block_size;
 use cli::ycsb::progress::Progress;
 
 /// Flags.
@@ -58,6 +59,10 @@ pub(crate) struct Args {
     /// Search from this vertex; otherwise from one with edges, drawn anew for each round
     #[arg(long)]
     pub(super) source: Option<u32>,
+
+    /// The unit of coherence: values of so many bytes are fetched at once
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = block_size)]
+    pub(super) block_size: BlockSize,
 
     /// Bytes of each node's memory; what the graph needs by default
     #[arg(long)]
@@ -155,7 +160,7 @@ impl Args {
 
     /// The rack for a graph. Says what is missing if there is too little memory.
     pub(super) fn rack(&self, input: &Input, partition: &Partition) -> Result<RackSpec, Fault> {
-        let block = BlockSize::DEFAULT;
+        let block = self.block_size;
         let needed = Graph::bytes_needed(partition, input.stored(), block);
         let memory = self.memory.map_or(needed, |bytes| bytes.0);
         let of = format!("{} vertices and {} stored edges", input.vertices(), input.stored());

@@ -65,6 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         nodes: args.nodes,
         threads,
         transport,
+        block_bytes: args.block_size.bytes(),
         build_seconds,
         build_edges_per_second: input.edges() as f64 / build_seconds,
         verified: true,

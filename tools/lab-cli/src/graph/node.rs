@@ -244,7 +244,10 @@ impl Part {
     }
 
     fn spawn(&mut self, work: impl FnOnce() -> Result<Back, Error> + Send + 'static) {
-        self.threads.push(thread::spawn(work));
+        self.threads.push(thread::spawn(|| {
+            rackmem::ask_for_short_slice();
+            work()
+        }));
     }
 
     fn far(&mut self) -> Far {

@@ -6,6 +6,7 @@ use super::args::Kernel;
 use super::node::{Counted, Judged, Ran};
 use crate::bench::rounds::median;
 use cli::processes::TransportKind;
+use cli::size::Bytes;
 
 /// One round.
 #[derive(Clone, Serialize)]
@@ -67,6 +68,7 @@ pub(super) struct GraphReport {
     pub(super) nodes: u16,
     pub(super) threads: u16,
     pub(super) transport: TransportKind,
+    pub(super) block_bytes: u64,
     pub(super) build_seconds: f64,
     pub(super) build_edges_per_second: f64,
     /// Every round's result was right.
@@ -97,7 +99,7 @@ impl GraphReport {
         };
         let plural = |count: u16, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         format!(
-            "{kernel} on {vertices} vertices and {stored_edges} stored edges: {} of {} over {} (medians of {} rounds)\n\n\
+            "{kernel} on {vertices} vertices and {stored_edges} stored edges: {} of {} over {}, blocks of {} (medians of {} rounds)\n\n\
              built in       {:.2} s, {:.2} M edges/s\n\
              took           {:.1} ms, {} supersteps, {:.1} M edges/s\n\
              plain Rust     {:.1} ms on one thread: the rack is {:.2}x as fast\n\
@@ -107,6 +109,7 @@ impl GraphReport {
             plural(*nodes, "node"),
             plural(*threads, "thread"),
             self.transport.name(),
+            Bytes(self.block_bytes),
             self.rounds.len(),
             self.build_seconds,
             self.build_edges_per_second / 1e6,
