@@ -1,6 +1,7 @@
 //! Flags, what they ask for, and whether the rack and the machine have the memory for it.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use apps::graph::input::{EdgeList, Input, Kronecker};
 use apps::graph::{Error, Graph, Partition, TOLERANCE};
@@ -137,12 +138,16 @@ impl Args {
             Fault::usage(format_args!("{}: the name is not UTF-8: rename the file", path.display()))
         })?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut progress: Option<Progress> = None;
+        let (began, mut progress, mut bytes) = (Instant::now(), None, 0);
         let show = |done, all| {
+            bytes = all;
             progress.get_or_insert_with(|| Progress::start("bytes looked at".to_owned(), all)).show(done);
         };
         let list = EdgeList::scan(path, threads, interrupt.flag(), show).map_err(Fault::usage)?;
         let list = list.ok_or(Fault::Interrupted)?;
+        if let Some(progress) = progress {
+            progress.finish(bytes, began.elapsed());
+        }
         let path = name.to_owned();
         Ok(Edges::Listed { path, edges: list.edges, vertices: list.vertices, undirected: self.undirected })
     }

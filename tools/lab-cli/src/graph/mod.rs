@@ -102,8 +102,11 @@ impl GraphRack<'_> {
     /// Builds the same graph in plain memory of node 0; gives vertices from which searches may begin.
     fn plain(&mut self, input: &Input) -> Result<Vec<u32>, Fault> {
         // It reads them twice.
-        let mut progress = Progress::start("edges of the plain graph".to_owned(), 2 * input.edges());
-        match self.begin(0..1, Task::Plain, |done| progress.show(done))?.pop() {
+        let (began, all) = (Instant::now(), 2 * input.edges());
+        let mut progress = Progress::start("edges of the plain graph".to_owned(), all);
+        let ended = self.begin(0..1, Task::Plain, |done| progress.show(done))?.pop();
+        progress.finish(all, began.elapsed());
+        match ended {
             Some(Ended::Plain { sources }) => Ok(sources),
             other => Err(other.map_or_else(|| Fault::failed("no answer"), |other| unexpected(&other))),
         }

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use crate::shell::{Temporary, file, mistake, run, signal, text, until};
+use crate::shell::{Temporary, children_of, file, mistake, run, signal, text, until};
 
 fn both_kernels_are_verified(transport: &str, nodes: &str) {
     let temporary = Temporary::new(&format!("graph-{transport}"));
@@ -84,6 +84,35 @@ fn what_is_wrong_with_edges_and_memory_is_said_before_a_rack_is_started() {
     // With the amount that is needed.
     let why = mistake(&["graph", "--memory", "1MiB"], 2);
     assert!(why.contains("65536 vertices and 2097152 stored edges need 7"), "{why}");
+}
+
+#[test]
+fn messages_and_bytes_are_within_the_budget() {
+    let args = ["graph", "--transport", "shm", "--nodes", "2", "--block-size", "4KiB", "--rounds", "1"];
+    let report = Temporary::new("graph-budget").json(&args);
+    let number = |name: &str| report["rounds"][0][name].as_f64().unwrap();
+    // As docs/graph.md has it, for two nodes and 32 edges a vertex; beside it there are headers, barriers and results.
+    let (bytes, messages) = (8.0 / 32.0, 6.0 / 512.0 / 32.0);
+    assert!((bytes..1.5 * bytes).contains(&number("bytes_per_edge")), "{report}");
+    assert!((messages..1.5 * messages).contains(&number("messages_per_edge")), "{report}");
+}
+
+#[test]
+fn a_node_that_dies_is_named() {
+    let temporary = Temporary::new("graph-dies");
+    let child = temporary
+        .command(&["graph", "--scale", "20", "--transport", "shm"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("the start of all processes", || children_of(child.id()).len() == 3);
+    signal("-KILL", *children_of(child.id()).iter().max().unwrap());
+    let output = child.wait_with_output().unwrap();
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("the process of node ") && told.contains("was killed by signal 9"), "{told}");
+    temporary.assert_nothing_left();
 }
 
 #[test]
