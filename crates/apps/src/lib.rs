@@ -7,6 +7,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`chains`] | a store on memory that has nothing but a NIC: for live racks only |
+//! | [`graph`] | graphs: gather, apply, scatter; PageRank and breadth-first search |
 //! | [`kv`] | a distributed key-value store on coherent memory, linearizable per key, without locks |
 //! | [`kv_locked`] | the same in regions that locks carry: for live racks only |
 //! | [`kv_mapped`] | the same in mapped memory, of plain atomics: for racks of processes only |
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chains;
+pub mod graph;
 pub mod kv;
 pub mod kv_locked;
 pub mod kv_mapped;

@@ -7,13 +7,14 @@ use cli::processes::{Job, child};
 use cli::ycsb;
 
 use crate::peers::routines;
-use crate::{bench, check, explain, figure, fuzz, peers, record, riscv, soak};
+use crate::{bench, check, explain, figure, fuzz, graph, peers, record, riscv, soak};
 
 const EXAMPLES: &str = "\
 Examples:
   rackmem-lab bench hit                          cached accesses against a plain array
   rackmem-lab bench miss --transport shm         misses between processes against the bare exchange
   rackmem-lab bench object --transport shm       reads of whole objects against four other ways
+  rackmem-lab graph --nodes 4 --kernel bfs       breadth-first search on a generated graph, verified
   rackmem-lab peers                              YCSB on Redis, memcached and racks of processes
   rackmem-lab figure concordia                   Concordia's figures on a simulated rack, beside the paper's
   rackmem-lab check coherence                       every state of small racks, with faults
@@ -45,6 +46,8 @@ enum Command {
     Figure(figure::Args),
     /// Run the protocol under faults and restarts, one random run a seed, and check it after every step
     Fuzz(fuzz::Args),
+    /// Run PageRank or a breadth-first search on a rack, beside the same in plain Rust, and verify the result
+    Graph(graph::Args),
     /// Run YCSB on what is used today, and on racks of processes, in one run
     Peers(peers::Args),
     /// Run the commands that a page names, and write what they print into it
@@ -69,6 +72,7 @@ impl CommandLine for RackmemLab {
             Command::Explain(args) => explain::run(&args),
             Command::Figure(args) => figure::run(&args),
             Command::Fuzz(args) => fuzz::run(&args),
+            Command::Graph(args) => graph::run(&args),
             Command::Peers(args) => peers::run(&args),
             Command::Record(args) => record::run(&args),
             Command::Routines(args) => routines::run(&args),
@@ -78,6 +82,7 @@ impl CommandLine for RackmemLab {
                 let mut jobs = bench::jobs();
                 jobs.extend([
                     Job::of(ycsb::networked::place),
+                    Job::of(bench::nodes::place::<graph::Part>),
                     Job::of(peers::place),
                     Job::of(peers::serve),
                     Job::of(soak::place),

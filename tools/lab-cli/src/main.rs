@@ -13,6 +13,7 @@ mod command;
 mod explain;
 mod figure;
 mod fuzz;
+mod graph;
 mod peers;
 mod record;
 mod riscv;

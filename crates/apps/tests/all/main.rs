@@ -2,6 +2,8 @@
 
 mod chains_operations;
 mod exact_history;
+mod graph;
+mod graph_simulated;
 mod kv_failures;
 mod kv_interleavings;
 mod kv_locked;

@@ -19,6 +19,7 @@ use crate::fault::Fault;
 #[serde(rename_all = "lowercase")]
 pub enum TransportKind {
     /// The whole rack in one process: the sender's thread runs the receiver's machine
+    #[value(alias = "embedded")]
     Inline,
     /// One process a node and one for the switch, with rings in shared memory
     Shm,

@@ -354,7 +354,8 @@ fn threads(text: &str) -> Result<usize, String> {
 
 const MOST_THREADS: usize = 1024;
 
-fn block_size(text: &str) -> Result<BlockSize, String> {
+/// A block size, as it is typed.
+pub fn block_size(text: &str) -> Result<BlockSize, String> {
     let bytes: Bytes = text.parse()?;
     BlockSize::new(bytes.0).ok_or_else(|| {
         format!(

@@ -35,7 +35,7 @@ mod store;
 pub(crate) mod trips;
 pub mod workload;
 
-pub use args::{Args, Directory};
+pub use args::{Args, Directory, block_size};
 
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;

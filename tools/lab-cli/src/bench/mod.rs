@@ -31,7 +31,7 @@ mod instructions;
 pub(crate) mod lock;
 mod mapped;
 mod miss;
-mod nodes;
+pub(crate) mod nodes;
 mod object;
 pub(crate) mod pingpong;
 pub(crate) mod rounds;

@@ -213,7 +213,7 @@ fn failed(error: &dyn Error) -> Reason {
 }
 
 /// A rack of two nodes with such blocks, and room for what most benchmarks do.
-pub(super) fn spec(block: BlockSize) -> RackSpec {
+pub(crate) fn spec(block: BlockSize) -> RackSpec {
     RackSpec {
         nodes: 2,
         block_bytes: block.bytes(),

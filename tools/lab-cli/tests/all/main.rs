@@ -3,6 +3,7 @@
 //! | file | scenarios |
 //! | --- | --- |
 //! | `bench`, `peers` | what is measured, on racks in one process and of processes |
+//! | `graph` | graphs, on the same racks |
 //! | `search` | random runs, soaks |
 //! | `riscv` | programs for RISC-V |
 //! | `unwritable` | results that cannot be written |
@@ -12,6 +13,7 @@
 
 mod bench;
 mod documents;
+mod graph;
 mod peers;
 mod riscv;
 mod search;
