@@ -38,7 +38,8 @@ pub(super) struct HandOver {
     pub(super) budget: Option<Budget>,
 }
 
-/// What a hand-over may take: the bare exchange of three messages in a row, the last with the data, and one message more.
+/// What a hand-over may take: 1.2 times the bare exchange of its four messages. Measured is one of three in a row, the last with the
+/// data.
 #[derive(Debug, Serialize)]
 pub(super) struct Budget {
     pub(super) bare_exchange_ns: f64,
@@ -46,9 +47,9 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// An exchange is three one-way trips.
+    /// An exchange is three one-way trips; a hand-over has four.
     pub(super) fn of(bare_exchange_ns: f64) -> Self {
-        Self { bare_exchange_ns, most_ns: bare_exchange_ns * 4.0 / 3.0 }
+        Self { bare_exchange_ns, most_ns: bare_exchange_ns * 4.0 / 3.0 * 1.2 }
     }
 }
 
@@ -132,9 +133,9 @@ impl LockBenchReport {
         if let Some(budget) = &hand_over.budget {
             let _ = writeln!(
                 text,
-                "target: at most the bare exchange of three messages and one message more, {}: {}",
+                "target: p50 at most 1.2x of a bare exchange of four messages, {}: {}",
                 micros(budget.most_ns),
-                met(hand_over.median_ns <= budget.most_ns),
+                met(hand_over.p50_ns as f64 <= budget.most_ns),
             );
         }
         let rows: Vec<_> = self.mixes.iter().map(Mix::row).collect();
