@@ -85,6 +85,9 @@ impl Reporter {
     }
 
     pub(crate) fn next_deadline(&self) -> Nanos {
+        if self.is_quiet() {
+            return Nanos::MAX;
+        }
         self.streams.values().map(|stream| stream.deadline).min().unwrap_or(Nanos::MAX)
     }
 
