@@ -134,9 +134,9 @@ impl NodeLocks {
     }
 
     /// Tells a thread what has become of its lock, or hands over what is to be sent.
-    pub(crate) fn apply(&mut self, effect: LockEffect) -> Option<LockMessage> {
-        let (ticket, outcome) = match effect {
-            LockEffect::Send(message) => return Some(message),
+    pub(crate) fn apply<'a>(&mut self, effect: &'a LockEffect) -> Option<&'a LockMessage> {
+        let (ticket, outcome) = match *effect {
+            LockEffect::Send(ref message) => return Some(message),
             LockEffect::Entered(ticket) => (ticket, Outcome::Locked),
             LockEffect::Busy(ticket) => (ticket, Outcome::Failed(Refusal::Locked)),
             LockEffect::Failed(ticket, why) => (ticket, Outcome::Failed(why)),

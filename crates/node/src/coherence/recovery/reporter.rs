@@ -84,6 +84,7 @@ impl Reporter {
         self.streams.is_empty()
     }
 
+    #[inline]
     pub(crate) fn next_deadline(&self) -> Nanos {
         if self.is_quiet() {
             return Nanos::MAX;
