@@ -34,24 +34,29 @@ impl Index {
     }
 
     pub(crate) fn find(&self, key: u128) -> Option<usize> {
-        match self.noted.get(self.place(key)) {
-            Some(&(noted, slot)) if noted == key && slot != NOWHERE => Some(slot as usize),
-            _ => self.slots.get(&key).map(|slot| *slot as usize),
-        }
+        self.noted_at(self.place(key), key).or_else(|| self.slots.get(&key).map(|slot| *slot as usize))
     }
 
     /// The same, and notes where it is.
     pub(crate) fn find_again(&mut self, key: u128) -> Option<usize> {
-        let slot = self.find(key)?;
+        if let Some(slot) = self.noted_at(self.place(key), key) {
+            return Some(slot);
+        }
+        let slot = *self.slots.get(&key)?;
         if self.len() > SMALL {
             let places = (self.len() * PLACES).next_power_of_two().min(NOTED);
             if self.noted.len() < places {
                 self.noted = alloc::vec![(0, NOWHERE); places];
             }
             let place = self.place(key);
-            self.noted[place] = (key, slot as u32);
+            self.noted[place] = (key, slot);
         }
-        Some(slot)
+        Some(slot as usize)
+    }
+
+    fn noted_at(&self, place: usize, key: u128) -> Option<usize> {
+        let (noted, slot) = *self.noted.get(place)?;
+        (noted == key && slot != NOWHERE).then_some(slot as usize)
     }
 
     /// Where a key would be noted.

@@ -4,7 +4,7 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 use node::locks::LockMessage;
-use node::{Effect, Message};
+use node::{DataRef, Effect, Message};
 use wire::{LockKind, LockPacket, Nanos, NodeId};
 
 use super::rack::InlineRack;
@@ -40,7 +40,7 @@ impl Driver for InlineRack {
             }
         }
         for message in lock_effects.iter().filter_map(|effect| machines.locks.apply(effect)) {
-            self.put_about_lock(message, to_run);
+            self.put_about_lock(&message.packet, message.data, to_run);
         }
         lock_effects.clear();
     }
@@ -155,7 +155,7 @@ impl InlineRack {
                         Input::Message(message) => message,
                         Input::Lock(LockMessage { packet, .. }) => {
                             programs.on_lock_packet(packet, directory_effects, |packet| {
-                                self.put_about_lock(&LockMessage { packet, data: None }, to_run);
+                                self.put_about_lock(packet, None, to_run);
                             });
                             continue;
                         }
@@ -173,17 +173,18 @@ impl InlineRack {
 
     /// Leaves a message about a lock. Here data are where all can name them, and stay there until they were received. So nothing has
     /// to be sent beside a MOVE: whom the directory lets have it gets the name.
-    fn put_about_lock(&self, message: &LockMessage, to_run: &mut Vec<usize>) {
-        let LockPacket { kind, lock, len, node, to, payload, .. } = message.packet;
-        let (payload, data) = match kind {
+    fn put_about_lock(&self, packet: &LockPacket, data: Option<DataRef>, to_run: &mut Vec<usize>) {
+        let LockPacket { kind, lock, len, node, to, .. } = *packet;
+        let mut message = LockMessage { packet: *packet, data };
+        match kind {
             LockKind::Data => return,
-            LockKind::Hand | LockKind::Granted if len > 0 && message.data.is_none() => {
-                (len, Some(LockStoreOf::copy_of(&self.memories[node.index()], node, lock)))
+            LockKind::Hand | LockKind::Granted if len > 0 && data.is_none() => {
+                message.packet.payload = len;
+                message.data = Some(LockStoreOf::copy_of(&self.memories[node.index()], node, lock));
             }
-            _ => (payload, message.data),
-        };
-        let packet = LockPacket { payload, ..message.packet };
-        self.put(to.node(), Input::Lock(LockMessage { packet, data }), to_run);
+            _ => {}
+        }
+        self.put(to.node(), Input::Lock(message), to_run);
     }
 
     fn run_deadline(&self, node: NodeId, context: &mut ThreadContext, now: Nanos) {
