@@ -13,7 +13,7 @@ use super::builder::ProgramBuilder;
 use super::compile::DECIDED;
 use super::phv::{Field, Phv};
 use super::primitive::Primitive;
-use super::step::{Compute, Gate, Match, Step, Table};
+use super::step::{Compute, Gate, Match, Row, Step, Table};
 use super::verify::{reads, writes};
 
 /// Steps that are left, and what follows.
@@ -256,20 +256,26 @@ fn fold(known: &Known, instructions: &mut [Primitive]) -> Option<()> {
 
 /// Keeps the rows that can still match, and of the key what is still asked.
 fn known_keys(table: &mut Table, value: &impl Fn(Field) -> Option<u64>, bits: &impl Fn(Field) -> u32) {
-    for at in (0..table.key.len()).rev() {
-        let field = table.key[at];
-        if let Some(value) = value(field) {
-            let field_mask = super::verify::mask(bits(field));
+    for (at, field) in table.key.iter().enumerate() {
+        if let Some(value) = value(*field) {
+            let field_mask = super::verify::mask(bits(*field));
             table.rows.retain(|row| {
                 let (mask, want) = row.key[at].ternary(field_mask);
                 value & mask == want
             });
-        } else if !table.rows.iter().all(|row| row.key[at] == Match::Any) {
-            continue;
         }
-        table.key.remove(at);
-        table.rows.iter_mut().for_each(|row| {
-            row.key.remove(at);
-        });
+    }
+    // What is asked of the others: only what tells the rows apart that are left.
+    let asks = |row: &Row, at: usize| row.key[at] != Match::Any && value(table.key[at]).is_none();
+    if let Some(last) = table.rows.iter().position(|row| !(0..row.key.len()).any(|at| asks(row, at))) {
+        table.rows.truncate(last + 1);
+    }
+    let asked: Vec<bool> =
+        (0..table.key.len()).map(|at| table.rows.iter().any(|row| asks(row, at))).collect();
+    let mut keep = asked.iter();
+    table.key.retain(|_| keep.next() == Some(&true));
+    for row in &mut table.rows {
+        let mut keep = asked.iter();
+        row.key.retain(|_| keep.next() == Some(&true));
     }
 }
