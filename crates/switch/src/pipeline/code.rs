@@ -198,12 +198,11 @@ impl FlatTable {
 
 #[inline(always)]
 fn rmw(arrays: &mut [Cells], array: u8, index: Field, case: Case, phv: &mut Phv) {
+    let (index, operand) = (to_index(phv.get(index)), phv.get(case.operand));
     if let Some(cells) = arrays.get_mut(usize::from(array))
-        && let Some(mut cell) = cells.cell(to_index(phv.get(index)))
+        && let Some(output) = cells.change(index, |cell| (case.work)(cell, operand))
     {
-        let (new, output) = (case.work)(cell.get(), phv.get(case.operand));
         phv.set(case.out, output);
-        cell.set(new);
     }
 }
 

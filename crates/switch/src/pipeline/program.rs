@@ -83,9 +83,7 @@ impl Program {
 
     /// Sets a cell of an array, for checkers that put a switch into a state: no program can do this.
     pub fn set_cell(&mut self, array: ArrayId, index: usize, value: u64) {
-        if let Some(mut cell) = self.arrays[array.0].cell(index) {
-            cell.set(value);
-        }
+        self.arrays[array.0].change(index, |_| (value, 0));
     }
 
     /// The cells of an array, for inspection.
