@@ -1,14 +1,24 @@
-//! From keys, as bits, to slots: the only tree.
+//! From keys, as bits, to slots: the only tree. In a large one, keys that were found before are found again without it.
 
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::{Entry, Range, Values};
 use alloc::vec::Vec;
 use core::ops::Bound;
 
+/// Trees of so many keys are searched as fast as anything.
+const SMALL: usize = 16;
+/// Most places where keys are noted; of a smaller tree, so many for each key, so that they seldom share one.
+const NOTED: usize = 1 << 12;
+const PLACES: usize = 4;
+/// No key's slot.
+const NOWHERE: u32 = u32::MAX;
+
 /// Where each key is.
 #[derive(Clone)]
 pub(crate) struct Index {
     slots: BTreeMap<u128, u32>,
+    /// Some of them, each at the place that its bits name. Only keys that are in the tree.
+    noted: Vec<(u128, u32)>,
     /// Slots that nobody has any more.
     free: Vec<u32>,
 }
@@ -16,7 +26,7 @@ pub(crate) struct Index {
 // Nothing here is generic, so that the crates that use maps have nothing of the tree to compile.
 impl Index {
     pub(crate) const fn new() -> Self {
-        Self { slots: BTreeMap::new(), free: Vec::new() }
+        Self { slots: BTreeMap::new(), noted: Vec::new(), free: Vec::new() }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -24,7 +34,35 @@ impl Index {
     }
 
     pub(crate) fn find(&self, key: u128) -> Option<usize> {
-        self.slots.get(&key).map(|slot| *slot as usize)
+        self.noted_at(self.place(key), key).or_else(|| self.slots.get(&key).map(|slot| *slot as usize))
+    }
+
+    /// The same, and notes where it is.
+    pub(crate) fn find_again(&mut self, key: u128) -> Option<usize> {
+        if let Some(slot) = self.noted_at(self.place(key), key) {
+            return Some(slot);
+        }
+        let slot = *self.slots.get(&key)?;
+        if self.len() > SMALL {
+            let places = (self.len() * PLACES).next_power_of_two().min(NOTED);
+            if self.noted.len() < places {
+                self.noted = alloc::vec![(0, NOWHERE); places];
+            }
+            let place = self.place(key);
+            self.noted[place] = (key, slot);
+        }
+        Some(slot as usize)
+    }
+
+    fn noted_at(&self, place: usize, key: u128) -> Option<usize> {
+        let (noted, slot) = *self.noted.get(place)?;
+        (noted == key && slot != NOWHERE).then_some(slot as usize)
+    }
+
+    /// Where a key would be noted.
+    fn place(&self, key: u128) -> usize {
+        let mixed = (key ^ key >> 64) as u64;
+        (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize & self.noted.len().wrapping_sub(1)
     }
 
     /// The key's slot, and whether it was there already. A new one is below `slots`, how many there are, or that.
@@ -42,6 +80,10 @@ impl Index {
     /// Takes a key out. Its slot is free.
     pub(crate) fn remove(&mut self, key: u128) -> Option<usize> {
         let slot = self.slots.remove(&key)?;
+        let place = self.place(key);
+        if let Some(noted) = self.noted.get_mut(place).filter(|(noted, _)| *noted == key) {
+            noted.1 = NOWHERE;
+        }
         self.free.push(slot);
         Some(slot as usize)
     }

@@ -83,7 +83,7 @@ impl<K: Key, V> Map<K, V> {
     }
 
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
-        let slot = self.index.find(key.bits())?;
+        let slot = self.index.find_again(key.bits())?;
         Some(&mut self.slots[slot].as_mut().expect(TAKEN).1)
     }
 
@@ -180,7 +180,7 @@ pub struct Entry<'a, K, V> {
 impl<'a, K: Key, V> Entry<'a, K, V> {
     pub fn or_insert_with(self, value: impl FnOnce() -> V) -> &'a mut V {
         let Self { map, key } = self;
-        let slot = match map.index.find(key.bits()) {
+        let slot = match map.index.find_again(key.bits()) {
             Some(slot) => slot,
             None => {
                 // What makes the value may not see the map, but it may panic: first it, then the slot.

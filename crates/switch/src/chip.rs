@@ -59,7 +59,7 @@ impl<R: Rules> Chip<'_, R> {
         &mut self,
         packet: &LockPacket,
         effects: &mut Vec<locks::Effect>,
-        mut send: impl FnMut(LockPacket),
+        mut send: impl FnMut(&LockPacket),
     ) {
         self.locks.on_packet(packet, effects);
         // A packet is resubmitted or sent, not both.
@@ -67,10 +67,11 @@ impl<R: Rules> Chip<'_, R> {
             effects.clear();
             self.locks.on_resubmit(&again, effects);
         }
-        for effect in effects.drain(..) {
+        for effect in effects.iter() {
             let locks::Effect::Send(packet) = effect else { unreachable!("a packet is resubmitted once") };
             send(packet);
         }
+        effects.clear();
     }
 
     /// Asserts what must always hold between packets.

@@ -20,7 +20,9 @@ pub(crate) fn drain(
     let (left, store) = (driver.actor(node), &mut driver.store(node));
     let (mut batch, mut next) = (std::mem::take(&mut context.batch), 0);
     loop {
-        driver.dispatch(machines, store, context);
+        if !context.effects.is_empty() || !context.lock_effects.is_empty() {
+            driver.dispatch(machines, store, context);
+        }
         if next == batch.len() {
             batch.clear();
             left.collect(&mut batch);

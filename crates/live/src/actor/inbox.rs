@@ -62,6 +62,7 @@ impl<M> Actor<M> {
     }
 
     /// Leaves something for the machine. The caller runs the actor afterwards, when it holds the lock of no other.
+    #[inline(always)]
     pub(crate) fn leave(&self, input: Input) {
         let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         inbox.push(input);

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use node::locks::{LockEffect, LockMessage, LockNode, Ticket};
 use node::{DataRef, Effect, Moment, Node, Outcome, RackNode};
-use sorted::Map;
 use wire::{Nanos, Packet, PacketKind, Refusal, SlotId};
 
 use super::context::{ThreadContext, Waker};
@@ -91,14 +90,15 @@ impl NodeMachines {
     /// Every thread that waits gets this outcome.
     pub(crate) fn ring_all(&mut self, outcome: Outcome) {
         self.waiting.iter_mut().flat_map(|wakers| wakers.drain(..)).for_each(|waker| waker.ring(outcome));
-        std::mem::take(&mut self.locks.waiting).into_values().for_each(|waker| waker.ring(outcome));
+        std::mem::take(&mut self.locks.waiting).into_iter().for_each(|(_, waker)| waker.ring(outcome));
     }
 }
 
 /// The node's locks, and the threads that wait for them.
 pub(crate) struct NodeLocks {
     pub(crate) machine: LockNode,
-    waiting: Map<Ticket, Arc<Waker>>,
+    /// Few, and in no order.
+    waiting: Vec<(Ticket, Arc<Waker>)>,
     next: u32,
     /// Data that came with messages and are still needed.
     pub(crate) kept: Vec<Box<[u64]>>,
@@ -106,7 +106,7 @@ pub(crate) struct NodeLocks {
 
 impl NodeLocks {
     fn new(machine: LockNode) -> Self {
-        Self { machine, waiting: Map::new(), next: 0, kept: Vec::new() }
+        Self { machine, waiting: Vec::new(), next: 0, kept: Vec::new() }
     }
 
     /// A ticket for a thread that is going to wait.
@@ -114,8 +114,8 @@ impl NodeLocks {
         loop {
             let ticket = Ticket(self.next);
             self.next = self.next.wrapping_add(1);
-            if !self.waiting.contains_key(&ticket) {
-                self.waiting.insert(ticket, waker);
+            if !self.waiting.iter().any(|(other, _)| *other == ticket) {
+                self.waiting.push((ticket, waker));
                 return ticket;
             }
         }
@@ -128,20 +128,21 @@ impl NodeLocks {
     }
 
     /// The thread waits no longer.
-    pub(crate) fn forget(&mut self, ticket: Ticket) {
-        self.waiting.remove(&ticket);
+    pub(crate) fn forget(&mut self, ticket: Ticket) -> Option<Arc<Waker>> {
+        let at = self.waiting.iter().position(|(other, _)| *other == ticket)?;
+        Some(self.waiting.swap_remove(at).1)
     }
 
     /// Tells a thread what has become of its lock, or hands over what is to be sent.
-    pub(crate) fn apply(&mut self, effect: LockEffect) -> Option<LockMessage> {
-        let (ticket, outcome) = match effect {
-            LockEffect::Send(message) => return Some(message),
+    pub(crate) fn apply<'a>(&mut self, effect: &'a LockEffect) -> Option<&'a LockMessage> {
+        let (ticket, outcome) = match *effect {
+            LockEffect::Send(ref message) => return Some(message),
             LockEffect::Entered(ticket) => (ticket, Outcome::Locked),
             LockEffect::Busy(ticket) => (ticket, Outcome::Failed(Refusal::Locked)),
             LockEffect::Failed(ticket, why) => (ticket, Outcome::Failed(why)),
             LockEffect::Freed(ticket) => (ticket, Outcome::Freed),
         };
-        if let Some(waker) = self.waiting.remove(&ticket) {
+        if let Some(waker) = self.forget(ticket) {
             waker.ring(outcome);
         }
         None

@@ -41,7 +41,7 @@ impl SwitchPrograms {
         &mut self,
         packet: &LockPacket,
         effects: &mut Vec<LockEffect>,
-        mut send: impl FnMut(LockPacket),
+        mut send: impl FnMut(&LockPacket),
     ) {
         self.received += 1;
         let mut sent = 0;

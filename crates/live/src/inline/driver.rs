@@ -4,7 +4,7 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
 use node::locks::LockMessage;
-use node::{Effect, Message};
+use node::{DataRef, Effect, Message};
 use wire::{LockKind, LockPacket, Nanos, NodeId, region_bytes};
 
 use super::rack::InlineRack;
@@ -39,12 +39,10 @@ impl Driver for InlineRack {
                 Effect::Completed { slot, outcome } => machines.completed(slot, outcome),
             }
         }
-        if lock_effects.is_empty() {
-            return;
+        for message in lock_effects.iter().filter_map(|effect| machines.locks.apply(effect)) {
+            self.put_about_lock(&message.packet, message.data, to_run);
         }
-        for message in lock_effects.drain(..).filter_map(|effect| machines.locks.apply(effect)) {
-            self.put_about_lock(message, to_run);
-        }
+        lock_effects.clear();
     }
 
     fn deliver(&self, node: NodeId, mut machines: MutexGuard<'_, NodeMachines>, context: &mut ThreadContext) {
@@ -151,13 +149,13 @@ impl InlineRack {
                     context.batch = batch;
                     break;
                 }
-                for input in batch.drain(..) {
+                for input in &batch {
                     let ThreadContext { switch_effects, directory_effects, to_run, .. } = context;
                     let message = match input {
                         Input::Message(message) => message,
                         Input::Lock(LockMessage { packet, .. }) => {
-                            programs.on_lock_packet(&packet, directory_effects, |packet| {
-                                self.put_about_lock(LockMessage { packet, data: None }, to_run);
+                            programs.on_lock_packet(packet, directory_effects, |packet| {
+                                self.put_about_lock(packet, None, to_run);
                             });
                             continue;
                         }
@@ -167,6 +165,7 @@ impl InlineRack {
                         self.put(packet.to.node(), Input::Message(Message::from(packet)), to_run);
                     });
                 }
+                batch.clear();
                 context.batch = batch;
             }
         }
@@ -174,16 +173,17 @@ impl InlineRack {
 
     /// Leaves a message about a lock. Here data are where all can name them, and stay there until they were received. So nothing has
     /// to be sent beside a MOVE: whom the directory lets have it gets the name.
-    fn put_about_lock(&self, message: LockMessage, to_run: &mut Vec<usize>) {
-        let LockPacket { kind, lock, len, node, to, .. } = message.packet;
-        let message = match kind {
+    fn put_about_lock(&self, packet: &LockPacket, data: Option<DataRef>, to_run: &mut Vec<usize>) {
+        let LockPacket { kind, lock, len, node, to, .. } = *packet;
+        let mut message = LockMessage { packet: *packet, data };
+        match kind {
             LockKind::Data => return,
-            LockKind::Hand | LockKind::Granted if len > 0 && message.data.is_none() => LockMessage {
-                packet: LockPacket { payload: region_bytes(len), ..message.packet },
-                data: Some(LockStoreOf::copy_of(&self.memories[node.index()], node, lock)),
-            },
-            _ => message,
-        };
+            LockKind::Hand | LockKind::Granted if len > 0 && data.is_none() => {
+                message.packet.payload = region_bytes(len);
+                message.data = Some(LockStoreOf::copy_of(&self.memories[node.index()], node, lock));
+            }
+            _ => {}
+        }
         self.put(to.node(), Input::Lock(message), to_run);
     }
 

@@ -47,23 +47,30 @@ impl Driver for NetworkedNode {
                 Effect::Completed { slot, outcome } => machines.completed(slot, outcome),
             }
         }
-        for effect in lock_effects.drain(..) {
-            let Some(LockMessage { packet, mut data }) = machines.locks.apply(effect) else { continue };
+        for effect in lock_effects.iter() {
+            let Some(&LockMessage { ref packet, mut data }) = machines.locks.apply(effect) else { continue };
             let to = packet.to.node().map_or(PeerId::SWITCH, PeerId::node);
             if to == here {
                 // It is handled when what came now is gone.
                 if data == Some(LockStoreOf::received(self.id)) {
                     data = Some(machines.locks.keep(store));
                 }
-                self.actor.leave(Input::Lock(LockMessage { packet, data }));
+                self.actor.leave(Input::Lock(LockMessage { packet: *packet, data }));
             } else if !self.lease.is_fenced() {
                 let locks = store.of_locks(&machines.locks.kept);
                 let region = data.map_or(Contents::None, |data| locks.to_send(data, packet.len, scratch));
-                let payload = u32::try_from(region.bytes()).expect("at most the region");
-                let packet = LockPacket { payload, ..packet };
-                self.transport.send(to, Body::Lock(&packet, region), outgoing);
+                match u32::try_from(region.bytes()).expect("at most the region") {
+                    all if all == packet.payload => {
+                        self.transport.send(to, Body::Lock(packet, region), outgoing)
+                    }
+                    payload => {
+                        let packet = LockPacket { payload, ..*packet };
+                        self.transport.send(to, Body::Lock(&packet, region), outgoing);
+                    }
+                }
             }
         }
+        lock_effects.clear();
     }
 
     fn deliver(&self, node: NodeId, machines: MutexGuard<'_, NodeMachines>, context: &mut ThreadContext) {

@@ -183,7 +183,7 @@ impl NetworkedSwitch {
             Body::Lock(packet, _) => {
                 programs.on_lock_packet(packet, &mut directory_effects, |packet| {
                     if let Some(to) = packet.to.node() {
-                        transport.send(PeerId::node(to), Body::Lock(&packet, Contents::None), outgoing);
+                        transport.send(PeerId::node(to), Body::Lock(packet, Contents::None), outgoing);
                     }
                 });
             }

@@ -372,9 +372,11 @@ impl<R: Rules> LockNode<R> {
 
     /// The next moment at which [`LockNode::on_deadline`] has something to do.
     pub fn next_deadline(&self) -> Nanos {
-        let reports = self.last_reports.values().map(|last| last.again.at).min();
-        let locks = self.due.first().map(|(due, _)| *due);
-        locks.into_iter().chain(reports).min().unwrap_or(Nanos::MAX)
+        let locks = self.due.first().map_or(Nanos::MAX, |(due, _)| *due);
+        if self.last_reports.is_empty() {
+            return locks;
+        }
+        self.last_reports.values().fold(locks, |next, last| next.min(last.again.at))
     }
 
     /// Asserts what must always hold between calls.

@@ -141,33 +141,36 @@ impl Lock {
             moving.unreceived = Copyset::EMPTY;
             moving.home_unreceived = false;
         }
-        let (packet, done) = (moving.packet, moving.is_received());
+        let LockPacket { term, nodes, waiting, next, .. } = moving.packet;
+        let (begins, done) = (term.next(), moving.is_received());
+        let me = cx.config.id;
+        let waits = moving.packet.queue.iter().find(|(node, _)| *node == me).map(|(_, mode)| mode);
+        let own = (next == Some(me)).then_some(moving.packet);
         if moving.home_unreceived {
             self.write_back(cx);
         }
-        let me = cx.config.id;
         let holding = self.holding.take().expect("a MOVE that is not approved is of a term");
-        self.last = Some((holding.term, packet.waiting));
-        self.fence = self.fence.max(packet.term.next());
+        self.last = Some((holding.term, waiting));
+        self.fence = self.fence.max(begins);
         for waiter in holding.queue {
             match waiter {
                 Waiter::Local(thread) => self.threads.push_back(thread),
-                Waiter::Remote(node, _) if packet.waiting.contains(node) => {}
+                Waiter::Remote(node, _) if waiting.contains(node) => {}
                 Waiter::Remote(node, mode) => self.send_on(cx, node, mode),
             }
         }
-        self.copy = packet.nodes.contains(me).then(|| {
-            self.ending = packet.next.map(|to| Ending { to, term: packet.term.next() });
-            Copy { term: packet.term.next(), at_home: self.len == 0 }
+        self.copy = nodes.contains(me).then(|| {
+            self.ending = next.map(|to| Ending { to, term: begins });
+            Copy { term: begins, at_home: self.len == 0 }
         });
-        if let Some((_, mode)) = packet.queue.iter().find(|(node, _)| *node == me) {
+        if let Some(mode) = waits {
             self.expect(cx, mode, false, None);
         }
         if done {
             self.moving = None;
         }
-        if packet.next == Some(me) {
-            self.begin_by_hand(cx, &LockPacket { term: packet.term.next(), ..packet });
+        if let Some(packet) = own {
+            self.begin_by_hand(cx, &LockPacket { term: begins, ..packet });
         }
         self.end_if_left(cx);
         self.leave_room(cx);

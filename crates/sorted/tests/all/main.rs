@@ -95,3 +95,22 @@ fn a_set_says_what_is_new_and_what_was_there() {
     assert_eq!((set.first(), set.last(), set.range(2..).count()), (Some(&1), Some(&7), 1));
     assert_eq!((set.pop_last(), set.pop_first(), set.pop_first()), (Some(7), Some(1), None));
 }
+
+#[test]
+fn keys_of_a_large_map_that_have_gone_are_not_found_again() {
+    let mut map: Map<u64, u64> = (0..100).map(|key| (key, key)).collect();
+    for round in 0..10 {
+        for key in 0..100 {
+            assert_eq!(map.get_mut(&key).copied(), Some(key));
+        }
+        let gone = |key: &u64| key % 10 == round;
+        (0..100).filter(gone).for_each(|key| assert_eq!(map.remove(&key), Some(key)));
+        for key in 0..100 {
+            assert_eq!(map.get_mut(&key).is_none(), gone(&key), "{key}");
+        }
+        // Others get their slots.
+        for key in (0..100).rev().filter(gone) {
+            map.insert(key, key);
+        }
+    }
+}

@@ -104,7 +104,7 @@ impl<R: Rules> Steering<R> {
             ways: [1, 2, 2].map(|part| (config.keys * part).div_ceil(5).max(1)),
         };
         let (program, fields, arrays) = program::build(rules, sizes)?;
-        let plan = |class| program.plan(&[(fields.class, class)], &fields.results());
+        let plan = |class| program.plan(&[(fields.class, class)], &fields.results(), &[]);
         let plans: Result<_, _> = (0..=class::LAST).map(plan).collect();
         Ok(Self {
             plans: plans?,

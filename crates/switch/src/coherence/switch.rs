@@ -117,7 +117,7 @@ impl<R: Rules> Switch<R> {
         let sets = config.entries.div_ceil(WAYS);
         let (program, fields, arrays) = program::build(rules, config, sets)?;
         let results = fields.results();
-        let plan = |pass: Pass| program.plan(&pass.constants(rules, &fields), &results);
+        let plan = |pass: Pass| program.plan(&pass.constants(rules, &fields), &results, &[]);
         let plans: Result<_, _> = Pass::all().map(plan).collect();
         Ok(Self {
             rules,

@@ -106,7 +106,7 @@ impl<R: Rules> Directory<R> {
         let (program, fields, arrays) = program::build(rules, sets)?;
         let plan = |class| {
             let known = [(fields.class, class), (fields.one, 1), (fields.holder_bits, SETTLED - 1)];
-            program.plan(&known, &fields.results())
+            program.plan(&known, &fields.results(), &fields.decisions())
         };
         let plans: Result<_, _> = (0..=class::LOOK).map(plan).collect();
         Ok(Self {

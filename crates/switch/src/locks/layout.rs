@@ -135,6 +135,12 @@ impl Fields {
         [self.found, self.route, self.ownership, self.sharers, self.waiting, self.writers, self.free]
     }
 
+    /// What steps ask for on the way.
+    pub(super) const fn decisions(&self) -> [Field; 8] {
+        let [one, other] = self.hit;
+        [one, other, self.found, self.free, self.mine, self.owned, self.marked, self.all_known]
+    }
+
     pub(super) fn declare(p: &mut ProgramBuilder) -> Self {
         Self {
             class: p.parsed("class", 3),

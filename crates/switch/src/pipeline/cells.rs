@@ -34,20 +34,30 @@ impl Cells {
         self.words.fill(0);
     }
 
-    /// A cell, if there is such a one.
+    /// Does something to a cell, if there is such a one: what fits is written, and what else comes of it is returned.
     #[inline(always)]
-    pub(super) fn cell(&mut self, index: usize) -> Option<Cell<'_>> {
+    pub(super) fn change(&mut self, index: usize, work: impl FnOnce(u64) -> (u64, u64)) -> Option<u64> {
+        let mask = self.mask;
+        // Most passes only look: leave the cache line clean.
         if self.shift == WORD_SHIFT {
             let word = self.words.get_mut(index)?;
-            return Some(Cell { value: *word, word, at: 0, mask: self.mask });
+            let (new, output) = work(*word);
+            if new & mask != *word {
+                *word = new & mask;
+            }
+            return Some(output);
         }
         if index >= self.entries {
             return None;
         }
         let bit = index << self.shift;
-        let word = self.words.get_mut(bit / WORD_BITS)?;
-        let at = bit % WORD_BITS;
-        Some(Cell { value: *word >> at & self.mask, word, at, mask: self.mask })
+        let (word, at) = (self.words.get_mut(bit / WORD_BITS)?, bit % WORD_BITS);
+        let old = *word >> at & mask;
+        let (new, output) = work(old);
+        if new & mask != old {
+            *word = *word & !(mask << at) | (new & mask) << at;
+        }
+        Some(output)
     }
 
     #[inline(always)]
@@ -68,31 +78,6 @@ impl Cells {
     }
 }
 
-/// One cell, read.
-pub(super) struct Cell<'a> {
-    word: &'a mut u64,
-    at: usize,
-    mask: u64,
-    value: u64,
-}
-
-impl Cell<'_> {
-    #[inline(always)]
-    pub(super) const fn get(&self) -> u64 {
-        self.value
-    }
-
-    /// Writes what fits.
-    #[inline(always)]
-    pub(super) const fn set(&mut self, value: u64) {
-        let value = value & self.mask;
-        // Most passes only look: leave the cache line clean.
-        if value != self.value {
-            *self.word = *self.word & !(self.mask << self.at) | value << self.at;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,10 +87,8 @@ mod tests {
         for bits in 1..=64 {
             let mut cells = Cells::new(bits, 21);
             for index in 0..23 {
-                if let Some(mut cell) = cells.cell(index) {
-                    assert_eq!(cell.get(), 0);
-                    cell.set(u64::MAX - index as u64);
-                }
+                let was = cells.change(index, |cell| (u64::MAX - index as u64, cell));
+                assert_eq!(was, (index < 21).then_some(0));
             }
             let mask = u64::MAX >> (64 - bits);
             for index in 0..21 {

@@ -1,6 +1,6 @@
 //! The flat form of a program, and the loop that runs a packet through it.
 //!
-//! The steps stand in groups that share a gate, so that a way whose tag does not match costs one comparison.
+//! Steps that share a gate stand behind it, so that a way whose tag does not match costs one comparison.
 //! Nothing is allocated in a pass.
 
 use alloc::boxed::Box;
@@ -9,6 +9,7 @@ use super::alu::{HIT, MISS, Work};
 use super::cells::Cells;
 use super::phv::{Field, Phv};
 use super::primitive::Primitive;
+use super::step::Gate;
 
 /// Values that can pick a program of an array: they are below this.
 pub(super) const SELECTORS: usize = 16;
@@ -18,27 +19,26 @@ pub(super) const KEY_PARTS: usize = 4;
 
 #[derive(Clone, Debug)]
 pub(super) struct Code {
-    pub(super) groups: Box<[Group]>,
+    pub(super) steps: Box<[Body]>,
+    /// Where a pass begins.
+    pub(super) start: usize,
     pub(super) ways: Box<[Way]>,
     pub(super) selects: Box<[[Option<Case>; SELECTORS]]>,
     pub(super) tables: Box<[FlatTable]>,
     pub(super) primitives: Box<[Primitive]>,
-}
-
-/// Steps that happen if one gate is open.
-#[derive(Clone, Debug)]
-pub(super) struct Group {
-    pub(super) mask: u64,
-    pub(super) value: u64,
-    pub(super) field: Field,
-    pub(super) inverted: bool,
-    pub(super) steps: Box<[Body]>,
+    pub(super) targets: Box<[u16]>,
 }
 
 /// A step. The tag has a byte of its own: finding out what a step is must not take longer than doing it.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(super) enum Body {
+    /// If the gate is closed, so many steps do not happen.
+    Gate { gate: Gate, skip: u16 },
+    /// The field says where it goes on, by `targets` from `to` on.
+    Decide { field: Field, mask: u16, to: u16 },
+    /// The pass is over.
+    End,
     /// A program of an array.
     Rmw { array: u8, index: Field, case: Case },
     /// `MatchTag` in several arrays that share index and operand: the lookup in a set's ways.
@@ -47,8 +47,6 @@ pub(super) enum Body {
     Select { array: u8, index: Field, select: Field, cases: u8 },
     /// An instruction.
     Primitive(Primitive),
-    /// Instructions.
-    Primitives(Range),
     /// A table.
     Table(u8),
 }
@@ -112,49 +110,52 @@ pub(super) enum Rows {
 impl Code {
     #[inline(never)]
     pub(super) fn run(&self, arrays: &mut [Cells], phv: &mut Phv) {
-        for group in &self.groups {
-            let open = (phv.get(group.field) & group.mask == group.value) != group.inverted;
-            if open {
-                for step in &group.steps {
-                    self.step(step, arrays, phv);
+        let mut rest = self.steps[self.start..].iter();
+        while let Some(step) = rest.next() {
+            match step {
+                Body::Gate { gate, skip } => {
+                    if (phv.get(gate.field) & gate.mask == gate.value) == gate.inverted {
+                        rest = rest.as_slice()[usize::from(*skip)..].iter();
+                    }
                 }
+                Body::Decide { field, mask, to } => {
+                    let value = phv.get(*field) & u64::from(*mask);
+                    let next = self.targets[usize::from(*to) + value as usize];
+                    rest = self.steps[usize::from(next)..].iter();
+                }
+                Body::End => return,
+                Body::Rmw { array, index, case } => rmw(arrays, *array, *index, *case, phv),
+                Body::Lookup { index, operand, ways } => {
+                    let (index, tag) = (to_index(phv.get(*index)), phv.get(*operand));
+                    for way in ways.of(&self.ways) {
+                        let cells = arrays.get(usize::from(way.array));
+                        if let Some(cell) = cells.and_then(|cells| cells.get(index)) {
+                            phv.set(way.out, if cell == tag { HIT } else { MISS });
+                        }
+                    }
+                }
+                Body::Select { array, index, select, cases } => {
+                    let cases = &self.selects[usize::from(*cases)];
+                    if let Some(Some(case)) = cases.get(to_index(phv.get(*select))) {
+                        rmw(arrays, *array, *index, *case, phv);
+                    }
+                }
+                Body::Primitive(primitive) => primitive.run(phv),
+                Body::Table(table) => self.table(&self.tables[usize::from(*table)], phv),
             }
         }
     }
 
     #[inline(always)]
-    fn step(&self, step: &Body, arrays: &mut [Cells], phv: &mut Phv) {
-        match step {
-            Body::Rmw { array, index, case } => rmw(arrays, *array, *index, *case, phv),
-            Body::Lookup { index, operand, ways } => {
-                let (index, tag) = (to_index(phv.get(*index)), phv.get(*operand));
-                for way in ways.of(&self.ways) {
-                    if let Some(cell) = arrays.get(usize::from(way.array)).and_then(|cells| cells.get(index))
-                    {
-                        phv.set(way.out, if cell == tag { HIT } else { MISS });
-                    }
+    fn table(&self, table: &FlatTable, phv: &mut Phv) {
+        let row = table.matching(phv);
+        match &table.actions {
+            Actions::Set { to, values } => {
+                if let Some(value) = values[row] {
+                    phv.set(*to, value);
                 }
             }
-            Body::Select { array, index, select, cases } => {
-                let cases = &self.selects[usize::from(*cases)];
-                if let Some(Some(case)) = cases.get(to_index(phv.get(*select))) {
-                    rmw(arrays, *array, *index, *case, phv);
-                }
-            }
-            Body::Primitive(primitive) => primitive.run(phv),
-            Body::Primitives(range) => self.act(*range, phv),
-            Body::Table(table) => {
-                let table = &self.tables[usize::from(*table)];
-                let row = table.matching(phv);
-                match &table.actions {
-                    Actions::Set { to, values } => {
-                        if let Some(value) = values[row] {
-                            phv.set(*to, value);
-                        }
-                    }
-                    Actions::Any(ranges) => self.act(ranges[row], phv),
-                }
-            }
+            Actions::Any(ranges) => self.act(ranges[row], phv),
         }
     }
 
@@ -197,12 +198,11 @@ impl FlatTable {
 
 #[inline(always)]
 fn rmw(arrays: &mut [Cells], array: u8, index: Field, case: Case, phv: &mut Phv) {
+    let (index, operand) = (to_index(phv.get(index)), phv.get(case.operand));
     if let Some(cells) = arrays.get_mut(usize::from(array))
-        && let Some(mut cell) = cells.cell(to_index(phv.get(index)))
+        && let Some(output) = cells.change(index, |cell| (case.work)(cell, operand))
     {
-        let (new, output) = (case.work)(cell.get(), phv.get(case.operand));
         phv.set(case.out, output);
-        cell.set(new);
     }
 }
 

@@ -8,15 +8,14 @@ use alloc::vec::Vec;
 use super::alu::Alu;
 use super::builder::ProgramBuilder;
 use super::cells::Cells;
-use super::code::{
-    Actions, Body, Case, Code, FlatTable, Group, KEY_PARTS, KeyPart, Range, Rows, SELECTORS, Way,
-};
+use super::code::{Actions, Body, Case, Code, FlatTable, KEY_PARTS, KeyPart, Range, Rows, SELECTORS, Way};
 use super::error::BuildError;
 use super::phv::Field;
 use super::primitive::Primitive;
 use super::program::Program;
+use super::specialize::Split;
 use super::stage_map::StageMap;
-use super::step::{Gate, Rmw, Step, Table};
+use super::step::{Compute, Gate, Rmw, Step, Table};
 use super::verify::{mask, reads, writes};
 
 /// The select field of a step that has one program left, which it always runs.
@@ -25,38 +24,32 @@ pub(super) const DECIDED: Field = Field::SINK;
 /// Keys of up to so many bits are looked up directly.
 const DIRECT_BITS: u32 = 14;
 
-/// A gate that is always open.
-const OPEN: Gate = Gate { field: Field::SINK, mask: 0, value: 0, inverted: false };
-
 /// Makes a verified program run.
 pub(super) fn program(source: ProgramBuilder, map: StageMap) -> Result<Program, BuildError> {
-    let code = code(&source, &source.steps)?;
+    let code = code(&source, core::iter::once((&source.steps[..], None)))?;
     let arrays = source.arrays.iter().map(|array| Cells::new(array.bits, array.entries)).collect();
     Ok(Program { source: Arc::new(source), code, arrays, map, passes: 0 })
 }
 
-/// Flattens a program's steps, or what is left of them for some packets.
-pub(super) fn code(source: &ProgramBuilder, steps: &[Step]) -> Result<Code, BuildError> {
+/// Flattens a program's steps, or the blocks that are left of them for some packets.
+pub(super) fn code<'a>(
+    source: &ProgramBuilder,
+    blocks: impl Iterator<Item = (&'a [Step], Option<&'a Split>)>,
+) -> Result<Code, BuildError> {
     let mut flat = Flattener::new(source);
-    let mut groups = Vec::new();
-    for (gate, members) in schedule(steps) {
-        let Gate { field, mask, value, inverted } = gate.unwrap_or(OPEN);
-        let mut steps = Vec::with_capacity(members.len());
-        let mut rest = &members[..];
-        while let Some(step) = rest.first() {
-            let found = lookup(rest);
-            rest = &rest[found.len().max(1)..];
-            let body = if found.len() > 1 { flat.lookup(&found)? } else { flat.body(step)? };
-            steps.push(body);
-        }
-        groups.push(Group { mask, value, field, inverted, steps: steps.into() });
+    let mut starts = Vec::new();
+    for (steps, next) in blocks {
+        starts.push(small(flat.steps.len())?);
+        flat.block(steps, next, &starts)?;
     }
     Ok(Code {
-        groups: groups.into(),
+        start: starts.pop().map_or(0, usize::from),
+        steps: flat.steps.into(),
         ways: flat.ways.into(),
         selects: flat.selects.into(),
         tables: flat.tables.into(),
         primitives: flat.primitives.into(),
+        targets: flat.targets.into(),
     })
 }
 
@@ -116,35 +109,75 @@ fn lookup<'a>(steps: &[&'a Step]) -> Vec<&'a Rmw> {
 
 struct Flattener<'a> {
     source: &'a ProgramBuilder,
+    steps: Vec<Body>,
     ways: Vec<Way>,
     selects: Vec<[Option<Case>; SELECTORS]>,
     tables: Vec<FlatTable>,
     primitives: Vec<Primitive>,
+    targets: Vec<u16>,
 }
 
 impl<'a> Flattener<'a> {
     const fn new(source: &'a ProgramBuilder) -> Self {
-        Self { source, ways: Vec::new(), selects: Vec::new(), tables: Vec::new(), primitives: Vec::new() }
+        Self {
+            source,
+            steps: Vec::new(),
+            ways: Vec::new(),
+            selects: Vec::new(),
+            tables: Vec::new(),
+            primitives: Vec::new(),
+            targets: Vec::new(),
+        }
     }
 
-    fn body(&mut self, step: &Step) -> Result<Body, BuildError> {
-        match step {
-            Step::Rmw(rmw) => self.rmw(rmw),
-            Step::Table(table) => self.table(table),
-            Step::Compute(compute) => match compute.primitives[..] {
-                [one] => Ok(Body::Primitive(one)),
-                _ => Ok(Body::Primitives(self.action(&compute.primitives)?)),
-            },
+    /// Steps, and what follows; `starts` says where the blocks before this begin.
+    fn block(&mut self, steps: &[Step], next: Option<&Split>, starts: &[u16]) -> Result<(), BuildError> {
+        for (gate, members) in schedule(steps) {
+            let at = self.steps.len();
+            if let Some(gate) = gate {
+                self.steps.push(Body::Gate { gate, skip: 0 });
+            }
+            self.members(&members)?;
+            let members = self.steps.len() - at;
+            if let Some(Body::Gate { skip, .. }) = self.steps.get_mut(at) {
+                *skip = small(members - 1)?;
+            }
         }
+        self.steps.push(match next {
+            None => Body::End,
+            Some(Split { field, to }) => {
+                let mask = small(to.len() - 1)?;
+                let targets = to.iter().map(|block| starts[*block]);
+                Body::Decide { field: *field, mask, to: appended(&mut self.targets, targets)?.from }
+            }
+        });
+        Ok(())
+    }
+
+    /// Steps that share a gate.
+    fn members(&mut self, mut rest: &[&Step]) -> Result<(), BuildError> {
+        while let Some(step) = rest.first() {
+            let found = lookup(rest);
+            rest = &rest[found.len().max(1)..];
+            let body = match step {
+                Step::Rmw(_) if found.len() > 1 => self.lookup(&found)?,
+                Step::Rmw(rmw) => self.rmw(rmw)?,
+                Step::Table(table) => self.table(table)?,
+                Step::Compute(Compute { primitives, .. }) => {
+                    self.steps.extend(primitives.iter().copied().map(Body::Primitive));
+                    continue;
+                }
+            };
+            self.steps.push(body);
+        }
+        Ok(())
     }
 
     fn lookup(&mut self, rmws: &[&Rmw]) -> Result<Body, BuildError> {
-        let from = small(self.ways.len())?;
-        for rmw in rmws {
-            self.ways.push(Way { array: small(rmw.array.0)?, out: rmw.out.unwrap_or(Field::SINK) });
-        }
+        let way = |rmw: &&Rmw| Ok(Way { array: small(rmw.array.0)?, out: rmw.out.unwrap_or(Field::SINK) });
+        let ways: Result<Vec<Way>, _> = rmws.iter().map(way).collect();
         let operand = rmws[0].cases[0].1.operand().unwrap_or(Field::SINK);
-        let ways = Range { from, to: small(self.ways.len())? };
+        let ways = appended(&mut self.ways, ways?)?;
         Ok(Body::Lookup { index: rmws[0].index, operand, ways })
     }
 
@@ -165,12 +198,6 @@ impl<'a> Flattener<'a> {
         Ok(Body::Select { array, index, select, cases: small(self.selects.len() - 1)? })
     }
 
-    fn action(&mut self, list: &[Primitive]) -> Result<Range, BuildError> {
-        let from = small(self.primitives.len())?;
-        self.primitives.extend_from_slice(list);
-        Ok(Range { from, to: small(self.primitives.len())? })
-    }
-
     fn actions(&mut self, table: &Table) -> Result<Actions, BuildError> {
         let all = || core::iter::once(&table.default).chain(table.rows.iter().map(|row| &row.action));
         if let Some(constants) = all().map(|action| constant(action)).collect::<Option<Vec<_>>>()
@@ -180,7 +207,8 @@ impl<'a> Flattener<'a> {
             let values = constants.into_iter().map(|set| set.map(|(_, value)| value)).collect();
             return Ok(Actions::Set { to, values });
         }
-        let ranges: Result<_, _> = all().map(|action| self.action(action)).collect();
+        let ranges: Result<_, _> =
+            all().map(|action| appended(&mut self.primitives, action.iter().copied())).collect();
         Ok(Actions::Any(ranges?))
     }
 
@@ -210,6 +238,13 @@ impl<'a> Flattener<'a> {
         self.tables.push(FlatTable { key, more_key, rows, actions });
         Ok(Body::Table(small(self.tables.len() - 1)?))
     }
+}
+
+/// Where things are that a list gets.
+fn appended<T>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>) -> Result<Range, BuildError> {
+    let from = small(list.len())?;
+    list.extend(more);
+    Ok(Range { from, to: small(list.len())? })
 }
 
 /// The constant to which an action sets a field, if that is all it does. An empty action sets none.

@@ -128,9 +128,9 @@ impl Primitive {
         fields.into_iter().flatten()
     }
 
-    #[inline]
-    pub(super) fn run(self, phv: &mut Phv) {
-        let value = match self {
+    #[inline(always)]
+    pub(super) fn run(&self, phv: &mut Phv) {
+        let value = match *self {
             Self::Set { value, .. } => value,
             Self::Copy { from, .. } => phv.get(from),
             Self::And { a, b, .. } => phv.get(a) & phv.get(b),

@@ -37,13 +37,20 @@ impl Program {
     /// The program, worked out as far as it goes for packets whose parser supplies these values, and of which the
     /// deparser looks at the `wanted` fields only: steps that such a packet never takes, or that nobody sees anything
     /// of, are gone. To the arrays, and the wanted fields that are not known, it does what [`Program::run`] does,
-    /// sooner.
+    /// sooner. Where a step asks for fields of few bits that the plan is `decided_by`, what follows is worked out for each of
+    /// their values.
     ///
     /// # Errors
     /// None that the program itself did not have.
-    pub fn plan(&self, known: &[(Field, u64)], wanted: &[Field]) -> Result<Plan, BuildError> {
-        let rest = specialize::seen_by(specialize::with(&self.source, known), wanted);
-        Ok(Plan(compile::code(&self.source, &rest)?))
+    pub fn plan(
+        &self,
+        known: &[(Field, u64)],
+        wanted: &[Field],
+        decided_by: &[Field],
+    ) -> Result<Plan, BuildError> {
+        let blocks = specialize::blocks(&self.source, known, wanted, decided_by);
+        let blocks = blocks.iter().map(|block| (&block.steps[..], block.next.as_ref()));
+        Ok(Plan(compile::code(&self.source, blocks)?))
     }
 
     /// Runs one pass by a plan of this program. The parser has filled the fields that it supplies; of those that
@@ -76,9 +83,7 @@ impl Program {
 
     /// Sets a cell of an array, for checkers that put a switch into a state: no program can do this.
     pub fn set_cell(&mut self, array: ArrayId, index: usize, value: u64) {
-        if let Some(mut cell) = self.arrays[array.0].cell(index) {
-            cell.set(value);
-        }
+        self.arrays[array.0].change(index, |_| (value, 0));
     }
 
     /// The cells of an array, for inspection.

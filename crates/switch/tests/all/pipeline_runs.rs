@@ -189,10 +189,58 @@ fn a_plan_leaves_out_what_nobody_sees_and_nothing_else() {
     p.rmw(Rmw { array: cells, index: at, gate: None, select: one, cases, out: Some(old) });
     p.compute(copy(2, last, seen));
     let mut program = p.build(&Budget::PUBLISHED).unwrap();
-    let plan = program.plan(&[(one, 1)], &[last]).unwrap();
+    let plan = program.plan(&[(one, 1)], &[last], &[]).unwrap();
     let mut phv = Phv::new();
     phv.set(x, 7);
     program.run_plan(&plan, &mut phv);
     assert_eq!([last, seen, unseen, old].map(|field| phv.get(field)), [7, 7, 0, 0]);
     assert_eq!(program.cell(cells, 0), Some(7), "what is in an array is seen by the next packet");
+}
+
+#[test]
+fn a_plan_that_decides_on_the_way_does_what_the_program_does() {
+    let mut p = ProgramBuilder::new("decisions");
+    let ([x, z], y) = ([p.parsed("x", 2), p.parsed("z", 8)], p.parsed("y", 1));
+    let [kept, both, op] = ["kept", "both", "op"].map(|name| p.metadata(name, 8));
+    let sum = p.metadata("sum", 8);
+    let [cells, more] = [("cells", 1), ("more", 3)]
+        .map(|(name, stage)| p.array(Array { name: name.into(), stage, bits: 8, entries: 4 }));
+    let stage = |stage, gate, primitives| Compute { name: format!("stage {stage}"), stage, gate, primitives };
+    p.compute(stage(0, Some(Gate::is(y, 1)), vec![Primitive::Copy { to: both, from: z }]));
+    let cases = vec![(0, Alu::Or(z)), (1, Alu::Set(z))];
+    p.rmw(Rmw { array: cells, index: x, gate: Some(Gate::is_not(x, 2)), select: y, cases, out: Some(kept) });
+    let row =
+        |key: [Match; 2], value| Row { key: key.to_vec(), action: vec![Primitive::Set { to: op, value }] };
+    p.table(Table {
+        name: "operation".into(),
+        stage: 2,
+        gate: None,
+        key: vec![x, y],
+        rows: vec![row([Match::Is(3), Match::Any], 1), row([Match::Has(1), Match::Is(1)], 2)],
+        default: Vec::new(),
+    });
+    let cases = vec![(1, Alu::Or(kept)), (2, Alu::Set(kept))];
+    p.rmw(Rmw { array: more, index: x, gate: None, select: op, cases, out: None });
+    p.compute(stage(4, None, vec![Primitive::Or { to: sum, a: kept, b: both }]));
+    let mut program = p.build(&Budget::PUBLISHED).unwrap();
+    let plans = [&[][..], &[x], &[y], &[x, y], &[y, x]].map(|fields| {
+        let plan = program.plan(&[], &[sum, op], fields).unwrap();
+        (plan, program.clone())
+    });
+    for (plan, mut planned) in plans {
+        for input in 0..64 {
+            let mut phv = Phv::new();
+            for (field, value) in [(x, input % 4), (y, input / 4 % 2), (z, 1 << (input / 8))] {
+                phv.set(field, value);
+            }
+            let mut expected = phv.clone();
+            program.run(&mut expected);
+            planned.run_plan(&plan, &mut phv);
+            for field in [sum, op] {
+                assert_eq!(phv.get(field), expected.get(field), "{field:?} of {input}");
+            }
+            assert_eq!(planned.all_cells(), program.all_cells(), "{input}");
+        }
+        program.clear();
+    }
 }

@@ -7,7 +7,7 @@ use sorted::Map;
 use wire::{GlobalAddr, Mode};
 
 use super::arena::Arena;
-use super::{LockCopies, WAYS};
+use super::{LockCopies, Slot, WAYS};
 
 /// Slots looked at for one that may go, where a set has none.
 const SWEEP: usize = 1 << 10;
@@ -66,9 +66,9 @@ fn words(len: u32) -> usize {
 impl LockCopies {
     /// A slot for a lock, closed and empty. With `must`, or where nothing can go, beyond what was planned: a thread may hold
     /// any number of locks at once, and none of them can go.
-    pub(super) fn reserve(&self, lock: GlobalAddr, len: u32, must: bool) -> Result<(), Full> {
+    pub(super) fn reserve(&self, lock: GlobalAddr, len: u32, must: bool) -> Result<Slot<'_>, Full> {
         let room = &mut *self.room();
-        let mut free = self.set_of(lock).find(|slot| self.slot(*slot).tag().load(Relaxed) == 0);
+        let mut free = self.tagged(lock, 0);
         if !must && (free.is_none() || room.in_use + bytes(len) > self.budget) {
             let in_set = self.set_of(lock).filter_map(|slot| self.idle(slot)).min();
             let victim = in_set.or_else(|| free.and_then(|_| self.sweep(room)));
@@ -79,19 +79,18 @@ impl LockCopies {
         let number = *free.get_or_insert_with(|| {
             let slot = room.slot_beyond(self.sets);
             room.beyond.insert(lock, slot);
+            self.beyond.store(room.beyond.len() as u64, Relaxed);
             slot
         });
-        self.beyond.store(room.beyond.len() as u64, Relaxed);
         let slot = self.slot(number);
         self.give_room(room, number, len);
         slot.used().store(self.tick.fetch_add(1, Relaxed) + 1, Relaxed);
         slot.tag().store(lock.bits(), Release);
-        Ok(())
+        Ok(slot)
     }
 
-    /// The slot with this number, which is the lock's, is free again.
-    pub(super) fn release(&self, lock: GlobalAddr, number: u32) {
-        let slot = self.slot(number);
+    /// The lock's slot is free again.
+    pub(super) fn release(&self, lock: GlobalAddr, slot: Slot<'_>) {
         let users = slot.gate().close();
         let ends = slot.ending().swap(0, Relaxed) == 1;
         assert!(
@@ -104,11 +103,11 @@ impl LockCopies {
         }
         slot.tag().store(0, Relaxed);
         let room = &mut *self.room();
-        self.take_room(room, number);
-        if room.beyond.remove(&lock).is_some() {
-            room.spare.push(number);
+        self.take_room(room, slot);
+        if self.beyond.load(Relaxed) > 0 && room.beyond.remove(&lock).is_some() {
+            room.spare.push(slot.number());
+            self.beyond.store(room.beyond.len() as u64, Relaxed);
         }
-        self.beyond.store(room.beyond.len() as u64, Relaxed);
     }
 
     /// A new generation of a slot begins, closed and empty, with room for so many bytes.
@@ -119,12 +118,11 @@ impl LockCopies {
         slot.gate().renew();
         slot.at().store(at as u64, Relaxed);
         slot.len().store(u64::from(len), Relaxed);
-        slot.number().store(u64::from(number), Relaxed);
+        slot.numbered().store(u64::from(number), Relaxed);
     }
 
     /// What a slot had for its bytes is free again.
-    pub(super) fn take_room(&self, room: &mut Capacity, number: u32) {
-        let slot = self.slot(number);
+    pub(super) fn take_room(&self, room: &mut Capacity, slot: Slot<'_>) {
         let len = u32::try_from(slot.len().load(Relaxed)).expect("a length has 32 bits");
         if len > 0 {
             room.arena.give(slot.at().load(Relaxed) as usize, words(len));
@@ -132,14 +130,13 @@ impl LockCopies {
         room.in_use -= bytes(len);
     }
 
-    /// The number of the slot that a lock has.
+    /// The slot that a lock has.
     ///
     /// # Panics
     /// If it has none.
-    pub(super) fn number_of(&self, lock: GlobalAddr) -> u32 {
-        let in_set = |slot: &u32| self.slot(*slot).tag().load(Relaxed) == lock.bits();
-        let found = self.set_of(lock).find(in_set).or_else(|| self.room().beyond(lock));
-        found.unwrap_or_else(|| panic!("{lock} has no copy here"))
+    pub(super) fn slot_of(&self, lock: GlobalAddr) -> Slot<'_> {
+        let found = self.tagged(lock, lock.bits()).or_else(|| self.room().beyond(lock));
+        self.slot(found.unwrap_or_else(|| panic!("{lock} has no copy here")))
     }
 
     /// A copy that may go, and when it was used last.

@@ -111,7 +111,7 @@ impl<'a> Entered<'a> {
 
     /// The copy's number, for [`LockCopies::inside`].
     pub fn number(self) -> u32 {
-        u32::try_from(self.slot.number().load(Relaxed)).expect("slots have 32-bit numbers")
+        self.slot.number()
     }
 
     /// Leaves the lock.
@@ -156,8 +156,12 @@ impl<'a> Slot<'a> {
     }
 
     /// The slot's own number.
-    const fn number(self) -> &'a AtomicU64 {
+    const fn numbered(self) -> &'a AtomicU64 {
         &self.0[6]
+    }
+
+    fn number(self) -> u32 {
+        u32::try_from(self.numbered().load(Relaxed)).expect("slots have 32-bit numbers")
     }
 
     /// The tick in which it was used last.
@@ -279,12 +283,20 @@ impl LockCopies {
             let found = slot.tag().load(Acquire) == lock.bits() && slot.len().load(Relaxed) == u64::from(len);
             found.then_some((number, generation))
         };
-        self.set_of(lock).find_map(is_it).or_else(|| {
+        self.tagged(lock, lock.bits()).and_then(is_it).or_else(|| {
             if self.beyond.load(Relaxed) == 0 {
                 return None;
             }
             is_it(self.room().beyond(lock)?)
         })
+    }
+
+    /// The slot of a lock's set that has this tag.
+    fn tagged(&self, lock: GlobalAddr, tag: u64) -> Option<u32> {
+        let first = self.set_of(lock).start;
+        let set = self.slots.get(first as usize * SLOT_WORDS, WAYS * SLOT_WORDS);
+        let tags = set.iter().step_by(SLOT_WORDS);
+        (first..).zip(tags).find(|(_, it)| it.load(Acquire) == tag).map(|(number, _)| number)
     }
 
     /// The slots of a lock's set.

@@ -21,10 +21,9 @@ impl LockCopies {
 
     /// The thread has left it, and whoever holds the lock knows: it is free again.
     pub fn disown(&self, copy: Entered<'_>) {
-        let number = copy.number();
         let room = &mut *self.room();
-        self.take_room(room, number);
-        room.spare(number);
+        self.take_room(room, copy.slot);
+        room.spare(copy.number());
     }
 }
 

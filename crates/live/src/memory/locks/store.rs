@@ -20,7 +20,7 @@ pub struct LockStoreOf<'a> {
     /// Messages whose data are needed longer than they are handled.
     kept: &'a [Box<[u64]>],
     /// The slot that was looked for last. Slots come and go by this store only, as long as there is one.
-    found: Cell<Option<(GlobalAddr, u32)>>,
+    found: Cell<Option<(GlobalAddr, Slot<'a>)>>,
 }
 
 impl<'a> LockStoreOf<'a> {
@@ -41,7 +41,7 @@ impl<'a> LockStoreOf<'a> {
 
     /// The copy that a node with this memory has, which it keeps until who it was moved to has received it.
     pub(crate) fn copy_of(memory: &NodeMemory, node: NodeId, lock: GlobalAddr) -> DataRef {
-        LockLocation::Copy(memory.locks.number_of(lock)).on(node)
+        LockLocation::Copy(memory.locks.slot_of(lock).number()).on(node)
     }
 
     /// What counts of a region of this length that a name stands for, to be sent. What is not in one piece is put together in
@@ -83,31 +83,29 @@ impl<'a> LockStoreOf<'a> {
         }
     }
 
-    /// The number of the slot that a lock has on this node.
-    fn number_of(&self, lock: GlobalAddr) -> u32 {
-        if let Some((found, number)) = self.found.get()
+    /// The slot that a lock has on this node.
+    #[inline]
+    fn slot_of(&self, lock: GlobalAddr) -> Slot<'a> {
+        if let Some((found, slot)) = self.found.get()
             && found == lock
         {
-            return number;
+            return slot;
         }
-        let number = self.blocks.memory().locks.number_of(lock);
-        self.found.set(Some((lock, number)));
-        number
-    }
-
-    fn slot_of(&self, lock: GlobalAddr) -> Slot<'a> {
-        self.blocks.memory().locks.slot(self.number_of(lock))
+        let slot = self.blocks.memory().locks.slot_of(lock);
+        self.found.set(Some((lock, slot)));
+        slot
     }
 }
 
 impl LockStore for LockStoreOf<'_> {
     fn reserve(&mut self, lock: GlobalAddr, len: u32, must: bool) -> Result<(), Full> {
-        self.found.set(None);
-        self.blocks.memory().locks.reserve(lock, len, must)
+        let slot = self.blocks.memory().locks.reserve(lock, len, must)?;
+        self.found.set(Some((lock, slot)));
+        Ok(())
     }
 
     fn release(&mut self, lock: GlobalAddr) {
-        self.blocks.memory().locks.release(lock, self.number_of(lock));
+        self.blocks.memory().locks.release(lock, self.slot_of(lock));
         self.found.set(None);
     }
 
@@ -119,10 +117,10 @@ impl LockStore for LockStoreOf<'_> {
     }
 
     fn contents(&self, lock: GlobalAddr) -> DataRef {
-        let number = self.number_of(lock);
-        let users = self.blocks.memory().locks.slot(number).gate().users();
+        let slot = self.slot_of(lock);
+        let users = slot.gate().users();
         assert!(!users.writer, "what is being written is sent: {lock}");
-        LockLocation::Copy(number).on(self.blocks.me)
+        LockLocation::Copy(slot.number()).on(self.blocks.me)
     }
 
     fn open(&mut self, lock: GlobalAddr, mode: Mode) {

@@ -101,6 +101,7 @@ impl Allocation {
     }
 
     /// When something is to be done if nothing comes.
+    #[inline]
     pub(crate) fn next_deadline(&self) -> Nanos {
         self.due.min(self.retry)
     }

@@ -91,6 +91,7 @@ impl CacheAgent {
     }
 
     /// When to look at the held blocks again.
+    #[inline]
     pub(crate) fn next_deadline(&self) -> Nanos {
         self.held.iter().map(|waiting| waiting.look).min().unwrap_or(Nanos::MAX)
     }

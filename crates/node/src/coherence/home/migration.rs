@@ -77,6 +77,7 @@ impl Migration {
         }
     }
 
+    #[inline]
     pub(crate) fn next_deadline(&self) -> Nanos {
         self.deadline
     }

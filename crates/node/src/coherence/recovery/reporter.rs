@@ -84,7 +84,11 @@ impl Reporter {
         self.streams.is_empty()
     }
 
+    #[inline]
     pub(crate) fn next_deadline(&self) -> Nanos {
+        if self.is_quiet() {
+            return Nanos::MAX;
+        }
         self.streams.values().map(|stream| stream.deadline).min().unwrap_or(Nanos::MAX)
     }
 

@@ -259,6 +259,7 @@ impl Requesters {
     }
 
     /// The moment at which some slot wants to be called.
+    #[inline]
     pub(crate) fn next_deadline(&self) -> Nanos {
         self.next_deadline
     }
