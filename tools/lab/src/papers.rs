@@ -84,6 +84,8 @@ cargo run --release -p rackmem-lab-cli --features plots -- figure gcs --ops 6000
 - *Layered lock*: FlowCC stands in for MIND's coherence; both have the directory in the switch and pages of 4
   KiB. FlowCC is charged for MIND's detour of modified pages through the memory blade. Refused faults wait as in
   MIND's published source.
+- *Hand-over*: data leave beside the MOVE and take one hop; a NIC writes them, and no processor is charged. In the
+  paper they follow the approval of the move.
 - *Layout*: 32 locks of 128 B or four regions of 1 KB share a page, so threads of different locks compete for
   pages.
 - *Calibrated*: a store's query, to 31.2 Mops. *Estimated*: the steps of MIND's faults, of which only the sums
