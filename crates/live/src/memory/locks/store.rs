@@ -50,11 +50,12 @@ impl<'a> LockStoreOf<'a> {
         match LockLocation::of(data) {
             (node, LockLocation::Home(offset)) => {
                 let home = &self.blocks.memory_of(node).home;
-                let count = match home.region(offset, sized::WORDS * 8, scratch) {
-                    first if len & SIZED != 0 => sized::bytes(first, len),
-                    _ => region_bytes(len),
-                };
-                home.region(offset, count as usize, scratch)
+                let mut count = region_bytes(len) as usize;
+                if len & SIZED != 0 {
+                    let first = count.min(sized::WORDS * 8);
+                    count = sized::bytes(home.region(offset, first, scratch), len) as usize;
+                }
+                home.region(offset, count, scratch)
             }
             _ => sized::part(self.find(data), len),
         }

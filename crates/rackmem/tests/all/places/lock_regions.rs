@@ -62,3 +62,25 @@ fn a_region_longer_than_the_file_allows_is_refused_before_anything_is_sent() {
         goes_round(&mut rack.handles(), 1, 8 << 10);
     }
 }
+
+#[test]
+fn a_region_may_be_the_last_of_a_nodes_memory() {
+    let rack = Places::start("last", TransportKind::SharedMemory, "block = \"64 B\"");
+    let (mut here, mut there) = (rack.nodes[0].here(), rack.nodes[2].here());
+    // All of it, so that the last allocation ends where the memory does.
+    let mut last = None;
+    for len in [1 << 16, 4096, 64] {
+        while let Ok(addr) = here.alloc(len, NodeId(1), Discipline::Locked) {
+            last = last.max(Some(addr + (len - 64)));
+        }
+    }
+    let addr = last.expect("there is memory") + 56;
+    for turn in 0..4_u8 {
+        for handle in [&mut here, &mut there] {
+            let lock = handle.rwlock(addr, 8).unwrap();
+            let mut guard = lock.write(handle).unwrap();
+            assert!(turn == 0 || guard[7] > 0, "somebody has written");
+            guard[7] += 1;
+        }
+    }
+}
