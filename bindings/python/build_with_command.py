@@ -19,9 +19,24 @@ def _command() -> None:
         ["cargo", "build", "--release", "--locked", "-p", "rackmem-cli"], cwd=root, check=True
     )
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
+    shutil.copy2(root / target / "release" / "rackmem", _scripts() / "rackmem")
+
+
+def _scripts() -> pathlib.Path:
+    """Where the command has to be; maturin wants the folder before there is one."""
     scripts = HERE / "rackmem.data" / "scripts"
     scripts.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(root / target / "release" / "rackmem", scripts / "rackmem")
+    return scripts
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):  # type: ignore[no-untyped-def]
+    _scripts()
+    return maturin.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
+
+
+def prepare_metadata_for_build_editable(metadata_directory, config_settings=None):  # type: ignore[no-untyped-def]
+    _scripts()
+    return maturin.prepare_metadata_for_build_editable(metadata_directory, config_settings)
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):  # type: ignore[no-untyped-def]
