@@ -1,4 +1,4 @@
-//! One worker with its part of a built graph, and what all kernels do alike: supersteps.
+//! One worker with its part of a built graph, and what all kernels share: supersteps.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -77,7 +77,7 @@ impl Worker {
         self.graph.partition().vertex_of((first + at) as u32).is_some()
     }
 
-    /// Runs supersteps until no vertex is active, or somebody asks to stop. All workers count alike.
+    /// Runs supersteps until no vertex is active, or somebody asks to stop. All workers count the same.
     pub(super) async fn supersteps<M: Memory, K: Kernel>(
         &mut self,
         mem: &mut M,

@@ -59,15 +59,10 @@ impl Driver for NetworkedNode {
             } else if !self.lease.is_fenced() {
                 let locks = store.of_locks(&machines.locks.kept);
                 let region = data.map_or(Contents::None, |data| locks.to_send(data, packet.len, scratch));
-                match u32::try_from(region.bytes()).expect("at most the region") {
-                    all if all == packet.payload => {
-                        self.transport.send(to, Body::Lock(packet, region), outgoing)
-                    }
-                    payload => {
-                        let packet = LockPacket { payload, ..*packet };
-                        self.transport.send(to, Body::Lock(&packet, region), outgoing);
-                    }
-                }
+                let payload = u32::try_from(region.bytes()).expect("at most the region");
+                // Of a sized region, only what counts travels.
+                let counted = (payload != packet.payload).then(|| LockPacket { payload, ..*packet });
+                self.transport.send(to, Body::Lock(counted.as_ref().unwrap_or(packet), region), outgoing);
             }
         }
         lock_effects.clear();

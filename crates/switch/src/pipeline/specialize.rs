@@ -164,7 +164,7 @@ impl Planner<'_> {
         (0..values).map(follow).collect()
     }
 
-    /// What is alike is one.
+    /// Equal blocks are one.
     fn place(&mut self, block: Block) -> usize {
         self.blocks.iter().position(|other| *other == block).unwrap_or_else(|| {
             self.blocks.push(block);

@@ -36,6 +36,11 @@ pub enum RegionsError {
         /// Its number.
         number: usize,
     },
+    /// That region was taken from memory, and has the length of that.
+    HasMemory {
+        /// Its number.
+        number: usize,
+    },
     /// The lock is held to read only.
     IsRead,
     /// The memory cannot be had.
@@ -71,6 +76,12 @@ impl fmt::Display for RegionsError {
                 write!(
                     f,
                     "region {number} was made by this lock, and not taken from memory: remove it instead"
+                )
+            }
+            Self::HasMemory { number } => {
+                write!(
+                    f,
+                    "region {number} has the length of the memory that it was taken from: give it back first"
                 )
             }
             Self::IsRead => f.write_str("the lock is held to read: take it to write"),

@@ -1,7 +1,7 @@
 //! The regions while their lock is held.
 
 use std::mem::ManuallyDrop;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use wire::GlobalAddr;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -23,7 +23,7 @@ pub struct RegionsReadGuard<'a> {
 /// The regions, to be written and changed. The lock is released when this is dropped; if that happens in a panic, it is poisoned.
 #[must_use = "the lock is released when this is dropped"]
 pub struct RegionsWriteGuard<'a> {
-    inside: Inside<'a>,
+    regions: RegionsReadGuard<'a>,
     was_panicking: bool,
 }
 
@@ -33,11 +33,6 @@ fn checked<'a>(inside: &'a Inside<'_>) -> Result<List<'a>, Error> {
 
 fn list<'a>(inside: &'a Inside<'_>) -> List<'a> {
     List::of(inside.words()).expect("it was one when the thread came in, and only this file has changed it")
-}
-
-fn region<'a>(inside: &'a Inside<'_>, number: usize) -> Option<&'a [u8]> {
-    let list = list(inside);
-    (number < list.count()).then(|| &view::bytes(inside, list.used())[list.place(number)])
 }
 
 impl<'a> RegionsReadGuard<'a> {
@@ -53,72 +48,77 @@ impl<'a> RegionsReadGuard<'a> {
     }
 }
 
-macro_rules! looks {
-    ($Guard:ident) => {
-        impl $Guard<'_> {
-            /// How many regions there are.
-            pub fn len(&self) -> usize {
-                list(&self.inside).count()
-            }
+impl RegionsReadGuard<'_> {
+    /// How many regions there are.
+    pub fn len(&self) -> usize {
+        list(&self.inside).count()
+    }
 
-            /// True if there is none.
-            pub fn is_empty(&self) -> bool {
-                self.len() == 0
-            }
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 
-            /// The bytes of a region, by its number, from 0.
-            pub fn get(&self, number: usize) -> Option<&[u8]> {
-                region(&self.inside, number)
-            }
+    /// The bytes of a region, by its number, from 0.
+    pub fn get(&self, number: usize) -> Option<&[u8]> {
+        let list = list(&self.inside);
+        (number < list.count()).then(|| &view::bytes(&self.inside, list.used())[list.place(number)])
+    }
 
-            /// A region as values. None: there is no such region, or its bytes are no whole number of them.
-            pub fn values<T: FromBytes + Immutable + KnownLayout>(&self, number: usize) -> Option<&[T]> {
-                <[T]>::ref_from_bytes(self.get(number)?).ok()
-            }
+    /// A region as values. None: there is no such region, or its bytes are no whole number of them.
+    pub fn values<T: FromBytes + Immutable + KnownLayout>(&self, number: usize) -> Option<&[T]> {
+        <[T]>::ref_from_bytes(self.get(number)?).ok()
+    }
 
-            /// All of them, in their order.
-            pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-                (0..self.len()).filter_map(|number| self.get(number))
-            }
+    /// All of them, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).filter_map(|number| self.get(number))
+    }
 
-            /// Where the memory of a region was taken from. None: there is no such region, or it was made here.
-            pub fn taken_from(&self, number: usize) -> Option<GlobalAddr> {
-                let list = list(&self.inside);
-                let from = (number < list.count()).then(|| list.taken_from(number))?;
-                (from != 0).then(|| GlobalAddr::from_bits(from))
-            }
-        }
-    };
+    /// Where the memory of a region was taken from. None: there is no such region, or it was made here.
+    pub fn taken_from(&self, number: usize) -> Option<GlobalAddr> {
+        let list = list(&self.inside);
+        let from = (number < list.count()).then(|| list.taken_from(number))?;
+        (from != 0).then(|| GlobalAddr::from_bits(from))
+    }
 }
 
-looks!(RegionsReadGuard);
-looks!(RegionsWriteGuard);
+/// What may be done by who reads.
+impl<'a> Deref for RegionsWriteGuard<'a> {
+    type Target = RegionsReadGuard<'a>;
+
+    fn deref(&self) -> &RegionsReadGuard<'a> {
+        &self.regions
+    }
+}
 
 impl<'a> RegionsWriteGuard<'a> {
     pub(super) fn of(inside: Inside<'a>) -> Result<Self, Error> {
-        checked(&inside)?;
-        inside.granted();
-        Ok(Self { inside, was_panicking: std::thread::panicking() })
+        let regions = RegionsReadGuard::of(inside)?;
+        regions.inside.granted();
+        Ok(Self { regions, was_panicking: std::thread::panicking() })
     }
 
     /// Of a thread that stays inside when this is gone.
     pub(super) fn held(inside: ManuallyDrop<Inside<'a>>) -> Result<ManuallyDrop<Self>, Error> {
-        checked(&inside)?;
-        let inside = ManuallyDrop::into_inner(inside);
-        Ok(ManuallyDrop::new(Self { inside, was_panicking: false }))
+        let regions = ManuallyDrop::into_inner(RegionsReadGuard::held(inside)?);
+        Ok(ManuallyDrop::new(Self { regions, was_panicking: false }))
     }
 
     /// Takes all regions away, and makes these.
     ///
     /// # Errors
-    /// As for [`RegionsWriteGuard::push`]: then nothing has changed.
+    /// As for [`RegionsWriteGuard::push`]; [`RegionsError::HasMemory`] if one was taken in, and has to go back. Then nothing has changed.
     pub fn replace(&mut self, regions: &[impl AsRef<[u8]>]) -> Result<(), RegionsError> {
+        if let Some(number) = (0..self.len()).find(|number| self.taken_from(*number).is_some()) {
+            return Err(RegionsError::HasMemory { number });
+        }
         if regions.len() > MOST {
             return Err(RegionsError::TooMany);
         }
         let size = |region: &[u8]| region.len().next_multiple_of(8) + ENTRY * 8;
         self.fits(LIST * 8 + regions.iter().map(|region| size(region.as_ref())).sum::<usize>())?;
-        let list = List::of_changing(self.inside.words());
+        let list = List::of_changing(self.regions.inside.words());
         list.set_count(0);
         list.set_used(LIST * 8);
         for region in regions {
@@ -129,14 +129,14 @@ impl<'a> RegionsWriteGuard<'a> {
 
     /// The fencing number of this grant, as of [`LockedWriteGuard::fence`](crate::LockedWriteGuard::fence).
     pub fn fence(&self) -> u64 {
-        header::fence(self.inside.words())
+        header::fence(self.regions.inside.words())
     }
 
     /// The bytes of a region, to be written.
     pub fn get_mut(&mut self, number: usize) -> Option<&mut [u8]> {
-        let list = list(&self.inside);
+        let list = list(&self.regions.inside);
         let (used, place) = (number < list.count()).then(|| (list.used(), list.place(number)))?;
-        Some(&mut view::bytes_mut(&mut self.inside, used)[place])
+        Some(&mut view::bytes_mut(&mut self.regions.inside, used)[place])
     }
 
     /// A region as values, to be written. None as of [`RegionsWriteGuard::values`].
@@ -165,21 +165,25 @@ impl<'a> RegionsWriteGuard<'a> {
     /// Makes a region longer, with zeroes, or shorter.
     ///
     /// # Errors
-    /// [`RegionsError::NoSuchRegion`], [`RegionsError::NoRoom`].
+    /// [`RegionsError::NoSuchRegion`], [`RegionsError::NoRoom`]; [`RegionsError::HasMemory`] if it was taken in, and has to go back.
     pub fn resize(&mut self, number: usize, len: usize) -> Result<(), RegionsError> {
         let place = self.place(number)?;
-        let list = list(&self.inside);
-        let (used, from, end) = (list.used(), list.taken_from(number), place.end.next_multiple_of(8));
+        if self.taken_from(number).is_some() {
+            // It would go back over what is behind that memory.
+            return Err(RegionsError::HasMemory { number });
+        }
+        let list = list(&self.regions.inside);
+        let (used, end) = (list.used(), place.end.next_multiple_of(8));
         let new_end = len.checked_next_multiple_of(8).and_then(|len| place.start.checked_add(len));
         let needed = new_end.and_then(|new_end| (used - end).checked_add(new_end)).unwrap_or(usize::MAX);
         self.fits(needed)?;
         let new_end = new_end.expect("it fits");
-        let bytes = view::bytes_mut(&mut self.inside, used.max(needed));
+        let bytes = view::bytes_mut(&mut self.regions.inside, used.max(needed));
         bytes.copy_within(end..used, new_end);
         let same = place.end.min(place.start + len);
         bytes[same..new_end].fill(0);
-        let list = List::of_changing(self.inside.words());
-        list.set_entry(number, from, len);
+        let list = List::of_changing(self.regions.inside.words());
+        list.set_entry(number, 0, len);
         list.set_used(needed);
         Ok(())
     }
@@ -190,14 +194,14 @@ impl<'a> RegionsWriteGuard<'a> {
     /// [`RegionsError::NoSuchRegion`].
     pub fn remove(&mut self, number: usize) -> Result<(), RegionsError> {
         let place = self.place(number)?;
-        let list = list(&self.inside);
+        let list = list(&self.regions.inside);
         let (used, count, end) = (list.used(), list.count(), place.end.next_multiple_of(8));
         let entries = |number: usize| (LIST + number * ENTRY) * 8;
-        let bytes = view::bytes_mut(&mut self.inside, used);
+        let bytes = view::bytes_mut(&mut self.regions.inside, used);
         bytes.copy_within(end..used, place.start);
         // Its entry goes, and all that is behind it moves up.
         bytes.copy_within(entries(number + 1)..used - (end - place.start), entries(number));
-        let list = List::of_changing(self.inside.words());
+        let list = List::of_changing(self.regions.inside.words());
         list.set_count(count - 1);
         list.set_used(used - (end - place.start) - ENTRY * 8);
         Ok(())
@@ -218,7 +222,7 @@ impl<'a> RegionsWriteGuard<'a> {
     ) -> Result<usize, RegionsError> {
         let lock = handle.rwlock(addr, len)?;
         let whole = |addr: u64, len: usize| addr..addr + len.max(1) as u64;
-        let (list, new) = (list(&self.inside), whole(addr.bits(), len));
+        let (list, new) = (list(&self.regions.inside), whole(addr.bits(), len));
         for number in (0..list.count()).filter(|number| list.taken_from(*number) != 0) {
             let there = whole(list.taken_from(number), list.len(number));
             if there.start < new.end && new.start < there.end {
@@ -248,7 +252,7 @@ impl<'a> RegionsWriteGuard<'a> {
     }
 
     fn place(&self, number: usize) -> Result<Range<usize>, RegionsError> {
-        let list = list(&self.inside);
+        let list = list(&self.regions.inside);
         let count = list.count();
         if number < count {
             Ok(list.place(number))
@@ -258,7 +262,7 @@ impl<'a> RegionsWriteGuard<'a> {
     }
 
     fn fits(&self, needed: usize) -> Result<(), RegionsError> {
-        let bytes = size_of_val(self.inside.words());
+        let bytes = size_of_val(self.regions.inside.words());
         if needed <= bytes {
             return Ok(());
         }
@@ -267,7 +271,7 @@ impl<'a> RegionsWriteGuard<'a> {
 
     /// How many bytes count with one more region.
     fn may_add(&self, len: usize) -> Result<usize, RegionsError> {
-        let list = list(&self.inside);
+        let list = list(&self.regions.inside);
         if list.count() == MOST {
             return Err(RegionsError::TooMany);
         }
@@ -278,13 +282,13 @@ impl<'a> RegionsWriteGuard<'a> {
 
     fn add(&mut self, from: u64, len: usize) -> Result<usize, RegionsError> {
         let needed = self.may_add(len)?;
-        let list = list(&self.inside);
+        let list = list(&self.regions.inside);
         let (used, count) = (list.used(), list.count());
         let entry = (LIST + count * ENTRY) * 8;
-        let bytes = view::bytes_mut(&mut self.inside, needed);
+        let bytes = view::bytes_mut(&mut self.regions.inside, needed);
         bytes.copy_within(entry..used, entry + ENTRY * 8);
         bytes[used + ENTRY * 8..].fill(0);
-        let list = List::of_changing(self.inside.words());
+        let list = List::of_changing(self.regions.inside.words());
         list.set_entry(count, from, len);
         list.set_count(count + 1);
         list.set_used(needed);
@@ -295,7 +299,7 @@ impl<'a> RegionsWriteGuard<'a> {
 impl Drop for RegionsWriteGuard<'_> {
     fn drop(&mut self) {
         if !self.was_panicking && std::thread::panicking() {
-            header::poison(self.inside.words());
+            header::poison(self.regions.inside.words());
         }
     }
 }

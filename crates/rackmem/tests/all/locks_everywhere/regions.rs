@@ -152,6 +152,8 @@ pub(crate) fn memory_of_other_locks_is_taken_in_and_given_back(nodes: Nodes<'_>)
     assert_eq!(contents_of(&guard), [vec![1; 100], vec![1; 100]]);
     assert_eq!((guard.taken_from(0), guard.taken_from(1)), (Some(memory), Some(memory + 1024)));
     guard.get_mut(0).unwrap().fill(9);
+    assert_eq!(guard.resize(0, 200), Err(RegionsError::HasMemory { number: 0 }), "its memory has 100 bytes");
+    assert_eq!(guard.replace(&[b"other"]), Err(RegionsError::HasMemory { number: 0 }), "nor is it forgotten");
     guard.give_back(&mut there, 0).unwrap();
     let made = guard.push(4).unwrap();
     assert_eq!(guard.give_back(&mut there, made), Err(RegionsError::HasNoMemory { number: made }));
