@@ -132,3 +132,18 @@ fn data_are_refused_where_nobody_can_want_them() {
     let moved = LockPacket { next: Some(ME), ..to_home(LockKind::Move, 0, 1) };
     rig.drops(LockDrop::Nonsense, with(7, LockPacket { from: LockEnd::Agent(NodeId(0)), ..moved }));
 }
+
+#[test]
+fn what_readers_have_not_confirmed_is_given_up_when_a_later_writer_ends_their_copies() {
+    let mut rig = Rig::holding(theirs(), 5);
+    let _ = rig.gets(bare(to_agent(LockKind::Forward, theirs(), 3, 5))).moved();
+    let _ = rig.gets(bare(to_agent(LockKind::Approved, theirs(), 1, 5)));
+    let later = LockPacket { next: Some(NodeId(3)), ..to_agent(LockKind::Invalidate, theirs(), 3, 7) };
+    let _ = rig.gets(bare(later));
+    assert!(rig.store.frames.contains_key(&theirs()), "the home may not have it yet");
+    let at_home =
+        LockPacket { from: LockEnd::Home(NodeId(2)), ..to_agent(LockKind::Received, theirs(), 2, 6) };
+    let _ = rig.gets(bare(at_home));
+    let _ = rig.gets(bare(later));
+    assert!(!rig.store.frames.contains_key(&theirs()), "node 3 never says that it had its copy");
+}
