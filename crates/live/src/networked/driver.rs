@@ -61,8 +61,14 @@ impl Driver for NetworkedNode {
                 let region = data.map_or(Contents::None, |data| locks.to_send(data, packet.len, scratch));
                 let payload = u32::try_from(region.bytes()).expect("at most the region");
                 // Of a sized region, only what counts travels.
-                let counted = (payload != packet.payload).then(|| LockPacket { payload, ..*packet });
-                self.transport.send(to, Body::Lock(counted.as_ref().unwrap_or(packet), region), outgoing);
+                let counted;
+                let packet = if payload == packet.payload {
+                    packet
+                } else {
+                    counted = LockPacket { payload, ..*packet };
+                    &counted
+                };
+                self.transport.send(to, Body::Lock(packet, region), outgoing);
             }
         }
         lock_effects.clear();
