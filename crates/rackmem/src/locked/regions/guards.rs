@@ -139,7 +139,7 @@ impl<'a> RegionsWriteGuard<'a> {
         Some(&mut view::bytes_mut(&mut self.regions.inside, used)[place])
     }
 
-    /// A region as values, to be written. None as of [`RegionsWriteGuard::values`].
+    /// A region as values, to be written. None as of [`RegionsReadGuard::values`].
     pub fn values_mut<T: FromBytes + IntoBytes + KnownLayout>(&mut self, number: usize) -> Option<&mut [T]> {
         <[T]>::mut_from_bytes(self.get_mut(number)?).ok()
     }
