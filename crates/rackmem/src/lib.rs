@@ -43,6 +43,7 @@ pub use locked::{
 pub use memory::{LockMemory, Memory, block_on};
 /// Bytes that a node's cache keeps for every block that it has capacity for, beside the block.
 pub const METADATA_BYTES_PER_FRAME: usize = live::memory::Cache::METADATA_BYTES_PER_FRAME;
+pub use dataplane;
 pub use live::chains::{ServerCounts as ChainCounts, SteeringCounts};
 pub use live::memory::locks::{MOST_WATCHED as MOST_WATCHED_LOCKS, Times as LockTimes, WatchedLock};
 pub use live::memory::pages::MappedCounts;

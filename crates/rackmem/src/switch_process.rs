@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use live::networked::{NetworkedSwitch, SwitchSetup, Watch};
+use transport::udp::UdpTransport;
 use transport::{Handshakes, PeerId, Transport};
 use wire::NodeId;
 
@@ -48,6 +49,21 @@ impl SwitchProcess {
         };
         let handshakes = transport.handshakes();
         Ok(Self { inner: NetworkedSwitch::new(&setup, transport), handshakes, nodes: config.nodes })
+    }
+
+    /// Its coherence program runs in the kernel, at these devices: every node is behind one of them, and takes single packets
+    /// ([`transport::udp::UdpConfig::singles`]).
+    ///
+    /// # Errors
+    /// If the kernel or a device does not do what it takes.
+    pub fn at_ports(
+        self,
+        config: &Config,
+        udp: Arc<UdpTransport>,
+        ports: &[String],
+    ) -> Result<Self, dataplane::kernel::Error> {
+        let kernel = dataplane::Kernel::attach(&config.switch_config(), udp, ports)?;
+        Ok(Self { inner: self.inner.with_plane(Some(Box::new(kernel))), ..self })
     }
 
     /// Where it leaves reports of how the rack is, for other threads.

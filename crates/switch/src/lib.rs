@@ -6,6 +6,7 @@
 //! | [`pipeline`] | the switch ASIC as a machine that refuses programs which the chip could not run |
 //! | [`coherence`] | the coherence program: directory, locks, check and forward tables, packet idempotence |
 //! | [`locks`] | the directory of the locks that carry their data |
+//! | [`ebpf`] | a program of the pipeline as one for the kernel's virtual machine |
 //! | [`relay`] | what the switch forwards between clients of chains and memory, and which connections it knows |
 //! | [`chains`] | appends to chains, sent to the true tail in flight |
 //!
@@ -19,6 +20,7 @@ extern crate alloc;
 pub mod chains;
 pub mod chip;
 pub mod coherence;
+pub mod ebpf;
 pub mod locks;
 pub mod pipeline;
 pub mod relay;

@@ -72,6 +72,7 @@ mod speed {
             mtu,
             block: 1 << 20,
             coalescing: true,
+            singles: false,
             terms: Terms::default(),
         };
         let b = UdpTransport::bind(&config(B, listen, vec![(A, reserved.into())])).expect("B");

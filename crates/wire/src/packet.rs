@@ -38,8 +38,18 @@ pub const HEADER_BYTES: usize = 64;
 /// Largest payload: one block of the largest size.
 pub const MAX_PAYLOAD: u32 = 1 << 20;
 
-const MAGIC: [u8; 2] = *b"RM";
-const VERSION: u8 = 1;
+/// What a header begins with.
+pub const MAGIC: [u8; 2] = *b"RM";
+/// The version of this layout.
+pub const VERSION: u8 = 1;
+/// The place of [`MAGIC`].
+pub const MAGIC_AT: usize = 0;
+/// That of the version, 1 byte.
+pub const VERSION_AT: usize = 2;
+/// That of the discipline, 1 byte.
+pub const DISCIPLINE_AT: usize = 42;
+/// That of a byte that is 0.
+pub const RESERVED_AT: usize = 43;
 const FLAG_PROVIDER: u8 = 1;
 const FLAG_IN_SWITCH: u8 = 2;
 const FLAG_REPEATED: u8 = 4;

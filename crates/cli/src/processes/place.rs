@@ -11,7 +11,7 @@ use rackmem::{
 use serde::{Deserialize, Serialize};
 
 use super::child::{Reason, in_background};
-use super::rendezvous::Rendezvous;
+use super::rendezvous::{AtPorts, Rendezvous};
 use crate::ycsb::Directory;
 
 /// When a silent node is given up. Commands fill the machine, and know by other means when a process has ended.
@@ -164,11 +164,16 @@ impl Assignment {
         process: &ProcessConfig,
         around: impl FnOnce(Arc<dyn Transport>) -> Arc<dyn Transport>,
     ) -> Result<Joined, Reason> {
-        let (transport, config) = (around(self.connect()?), self.rack.config());
+        let config = self.rack.config();
+        let (transport, at_ports) = self.rendezvous.open_as(self.place(), &config)?;
+        let transport = around(transport);
         match self.node {
             None => {
                 let mut switch = SwitchProcess::new(&config, process, Arc::clone(&transport))
                     .map_err(|error| error.to_string())?;
+                if let Some(AtPorts { udp, ports }) = at_ports {
+                    switch = switch.at_ports(&config, udp, &ports).map_err(|error| error.to_string())?;
+                }
                 let watch = switch.watch();
                 in_background("switch", move || switch.run(&AtomicBool::new(false)))?;
                 Ok(Joined::Switch { transport, watch })

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use rackmem::dataplane::network::{self, Network};
 use rackmem::transport::{PeerId, Terms, Transport, shm, udp};
 use rackmem::{Config, NodeId};
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,7 @@ use crate::fault::Fault;
 
 /// What carries the messages of a rack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum TransportKind {
     /// The whole rack in one process: the sender's thread runs the receiver's machine
     #[value(alias = "embedded")]
@@ -25,6 +26,10 @@ pub enum TransportKind {
     Shm,
     /// The same, with authenticated UDP datagrams on loopback
     Udp,
+    /// The same, each process in a network of its own, and the switch's program in the kernel at its ports (as root)
+    Wire,
+    /// The same network, with the switch's program in its process
+    WireProcess,
 }
 
 impl TransportKind {
@@ -34,6 +39,8 @@ impl TransportKind {
             Self::Inline => "inline",
             Self::Shm => "shm",
             Self::Udp => "udp",
+            Self::Wire => "wire",
+            Self::WireProcess => "wire-process",
         }
     }
 }
@@ -54,7 +61,21 @@ pub enum Rendezvous {
         addresses: Vec<SocketAddr>,
         /// Whether other processes want their cores.
         coalescing: bool,
+        /// Networks of their own.
+        wire: Option<Wire>,
     },
+}
+
+/// Where the networks are that the places of a rack are in.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Wire {
+    /// The switch's, then the nodes'.
+    paths: Vec<PathBuf>,
+    /// The switch's program is in the kernel.
+    kernel: bool,
+    /// They are there as long as the command that made them.
+    #[serde(skip)]
+    _kept: Option<Arc<Network>>,
 }
 
 /// The places of a rack of so many nodes: the switch, then the nodes.
@@ -72,7 +93,15 @@ impl Rendezvous {
             TransportKind::Udp => {
                 let failed = |error| Fault::failed(format_args!("no free UDP port on loopback: {error}"));
                 let addresses = udp::unused_addresses(places(nodes).count()).map_err(failed)?;
-                Ok(Self::Udp { key: random_bytes()?, addresses, coalescing: true })
+                Ok(Self::Udp { key: random_bytes()?, addresses, coalescing: true, wire: None })
+            }
+            TransportKind::Wire | TransportKind::WireProcess => {
+                let failed = |error| Fault::failed(format_args!("no network for the rack: {error}"));
+                let network = Arc::new(Network::new(nodes).map_err(failed)?);
+                let (paths, addresses) = (network.paths(), network.addresses());
+                let kernel = kind == TransportKind::Wire;
+                let wire = Some(Wire { paths, kernel, _kept: Some(network) });
+                Ok(Self::Udp { key: random_bytes()?, addresses, coalescing: true, wire })
             }
         }
     }
@@ -81,12 +110,22 @@ impl Rendezvous {
     pub fn without_coalescing(self) -> Self {
         match self {
             Self::Shm { .. } => self,
-            Self::Udp { key, addresses, .. } => Self::Udp { key, addresses, coalescing: false },
+            Self::Udp { key, addresses, wire, .. } => Self::Udp { key, addresses, coalescing: false, wire },
         }
     }
 
     /// Opens the transport of one of the places of this rack.
     pub fn open(&self, me: PeerId, rack: &Config) -> Result<Arc<dyn Transport>, String> {
+        Ok(self.open_as(me, rack)?.0)
+    }
+
+    /// Opens the transport of one of the places of this rack. If it is the switch, and its program belongs into the kernel:
+    /// what that takes.
+    pub fn open_as(
+        &self,
+        me: PeerId,
+        rack: &Config,
+    ) -> Result<(Arc<dyn Transport>, Option<AtPorts>), String> {
         match self {
             Self::Shm { dir } => {
                 let config = shm::ShmConfig {
@@ -96,14 +135,18 @@ impl Rendezvous {
                     ring_bytes: Some(rack.ring_bytes()),
                     terms: Terms::default(),
                 };
-                shm::ShmTransport::open(&config)
-                    .map(|transport| Arc::new(transport) as _)
-                    .map_err(|error| error.to_string())
+                let transport = shm::ShmTransport::open(&config).map_err(|error| error.to_string())?;
+                Ok((Arc::new(transport), None))
             }
-            Self::Udp { key, addresses, coalescing } => {
+            Self::Udp { key, addresses, coalescing, wire } => {
                 let all: Vec<(PeerId, SocketAddr)> =
                     places(addresses.len() - 1).zip(addresses.iter().copied()).collect();
-                let listen = all.iter().find(|(place, _)| *place == me).ok_or("no place of this rack")?.1;
+                let at = all.iter().position(|(place, _)| *place == me).ok_or("no place of this rack")?;
+                let listen = all[at].1;
+                if let Some(wire) = wire {
+                    let entered = network::enter(&wire.paths[at]);
+                    entered.map_err(|error| format!("cannot enter the network of {me}: {error}"))?;
+                }
                 let config = udp::UdpConfig {
                     me,
                     listen,
@@ -114,17 +157,29 @@ impl Rendezvous {
                         .collect(),
                     naming: udp::Naming::default(),
                     key: Some(udp::Key::from_bytes(*key)),
-                    mtu: udp::UdpConfig::usual_mtu(listen),
+                    mtu: wire.as_ref().map_or(udp::UdpConfig::usual_mtu(listen), |_| network::MTU),
                     block: rack.most_payload(),
                     coalescing: *coalescing,
+                    singles: wire.is_some(),
                     terms: Terms::default(),
                 };
-                udp::UdpTransport::bind(&config)
-                    .map(|transport| Arc::new(transport) as _)
-                    .map_err(|error| error.to_string())
+                let udp = udp::UdpTransport::bind(&config).map_err(|error| error.to_string())?;
+                let udp = Arc::new(udp);
+                let in_kernel = me == PeerId::SWITCH && wire.as_ref().is_some_and(|wire| wire.kernel);
+                let ports = Network::ports(addresses.len() - 1);
+                let at_ports = in_kernel.then(|| AtPorts { udp: Arc::clone(&udp), ports });
+                Ok((udp, at_ports))
             }
         }
     }
+}
+
+/// What a switch takes whose program is in the kernel.
+pub struct AtPorts {
+    /// Its transport.
+    pub udp: Arc<udp::UdpTransport>,
+    /// The devices at which its nodes are.
+    pub ports: Vec<String>,
 }
 
 /// Bytes that nobody can guess, from the system.

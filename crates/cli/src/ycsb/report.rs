@@ -86,6 +86,8 @@ impl RackShape {
                 TransportKind::Inline => "embedded rack",
                 TransportKind::Shm => "rack of processes over shared memory",
                 TransportKind::Udp => "rack of processes over UDP",
+                TransportKind::Wire => "rack of processes, the switch in the kernel at its ports",
+                TransportKind::WireProcess => "rack of processes, the switch in a process behind its ports",
             },
             counted(self.nodes, "node"),
             counted(self.threads_per_node, "thread"),

@@ -225,19 +225,24 @@ impl Config {
         NodeMemory::new(self.block_size, self.cache, self.memory).with_lock_copies(self.lock_copies)
     }
 
+    /// What the coherence program of the rack's switch is built for.
+    pub fn switch_config(&self) -> coherence::SwitchConfig {
+        coherence::SwitchConfig {
+            nodes: self.nodes,
+            entries: self.switch_entries,
+            epoch: SwitchEpoch(0),
+            queue: self.queue,
+            peeks: self.peek,
+        }
+    }
+
     /// The switch's directories, of blocks and of locks.
     ///
     /// # Panics
     /// If the chip has no capacity for them.
     pub(crate) fn directories(&self) -> (Switch, switch::locks::Directory) {
-        let (nodes, epoch) = (self.nodes, SwitchEpoch(0));
-        let coherence = coherence::SwitchConfig {
-            nodes,
-            entries: self.switch_entries,
-            epoch,
-            queue: self.queue,
-            peeks: self.peek,
-        };
+        let coherence = self.switch_config();
+        let (nodes, epoch) = (self.nodes, coherence.epoch);
         let locks =
             switch::locks::DirectoryConfig { at: LockEnd::Switch, nodes, entries: self.lock_entries, epoch };
         (

@@ -31,6 +31,7 @@
 //! | `names.rs` | what nodes ask of each other about names |
 //! | `lease.rs` | until when a node may trust what it has |
 //! | `switch.rs` | the switch's process |
+//! | `plane.rs` | where its coherence program runs if not in it |
 //! | `log.rs` | what their operators must know |
 //! | `report.rs` | what it tells whoever asks how the rack is |
 //! | `in_flight.rs` | what a node is in the middle of, for whoever looks at a rack that does not get on |
@@ -44,6 +45,7 @@ mod log;
 mod mapped;
 mod names;
 mod node;
+mod plane;
 mod report;
 mod service;
 mod switch;
@@ -54,5 +56,6 @@ pub mod verbs;
 pub use self::mapped::NotMapped;
 pub use self::names::NameServer;
 pub use self::node::{JoinError, NetworkedNode, NodeSetup};
+pub use self::plane::{DataPlane, PlaneReport};
 pub use self::report::{NodeReport, NodeStatus, SwitchReport, Watch};
 pub use self::switch::{NetworkedSwitch, SwitchSetup};

@@ -11,6 +11,7 @@ use wire::{Nanos, NodeId, SwitchEpoch};
 
 use super::log::SwitchLog;
 use super::node::now_since;
+use super::plane::DataPlane;
 use super::report::{NodeReport, NodeStatus, SwitchReport, Watch};
 use super::verbs::mtu_of;
 use crate::actor::SwitchPrograms;
@@ -43,6 +44,8 @@ pub struct SwitchSetup {
 /// The switch of a rack of processes, in this process.
 pub struct NetworkedSwitch {
     programs: SwitchPrograms,
+    /// Where the coherence program is, if not among those.
+    plane: Option<Box<dyn DataPlane>>,
     coordinator: Coordinator,
     transport: Arc<dyn Transport>,
     started: Instant,
@@ -62,6 +65,7 @@ impl NetworkedSwitch {
     /// A switch without entries, that waits for nodes.
     pub fn new(setup: &SwitchSetup, transport: Arc<dyn Transport>) -> Self {
         Self {
+            plane: None,
             programs: SwitchPrograms::new(&setup.rack, mtu_of(transport.one_sided_room())),
             coordinator: Coordinator::new(
                 CoordinatorConfig {
@@ -85,12 +89,20 @@ impl NetworkedSwitch {
         }
     }
 
+    /// The coherence program is elsewhere: packets about blocks that come to this process are dropped, for the program
+    /// did not know their senders yet, and they repeat what matters.
+    #[must_use]
+    pub fn with_plane(self, plane: Option<Box<dyn DataPlane>>) -> Self {
+        Self { plane, ..self }
+    }
+
     /// Where it leaves its reports.
     pub fn watch(&self) -> Watch {
         self.watch.clone()
     }
 
-    fn report(&self, now: Nanos) -> SwitchReport {
+    fn report(&mut self, now: Nanos) -> SwitchReport {
+        let plane = self.plane.as_mut().map(|plane| plane.report());
         let (switch, coordinator) = (&self.programs.coherence, &self.coordinator);
         let roster = coordinator.roster();
         let nodes = (0..roster.entries.len()).filter_map(|node| {
@@ -109,11 +121,11 @@ impl NetworkedSwitch {
             phase: coordinator.phase(),
             epoch: roster.epoch,
             nodes: nodes.collect(),
-            occupancy: switch.occupancy() as u64,
+            occupancy: plane.as_ref().map_or(switch.occupancy() as u64, |plane| plane.occupancy),
             entries: self.entries as u64,
-            packets_received: self.programs.received,
+            packets_received: self.programs.received + plane.as_ref().map_or(0, |plane| plane.taken),
             packets_sent: self.programs.sent,
-            program_dropped: switch.counters().all_drops(),
+            program_dropped: plane.as_ref().map_or(switch.counters().all_drops(), |plane| plane.dropped),
             chains: self.programs.relay.counts(),
             membership: *coordinator.counters(),
             transport: self.transport.counters().counts(),
@@ -142,7 +154,11 @@ impl NetworkedSwitch {
             }
             if now >= self.report_at && self.watch.is_watched() {
                 self.report_at = now + REPORT_EVERY;
-                self.watch.leave(self.report(now));
+                let report = self.report(now);
+                self.watch.leave(report);
+            }
+            if let Some(plane) = &mut self.plane {
+                plane.look();
             }
             match self.poll(&*transport, now) {
                 0 => {}
@@ -170,8 +186,9 @@ impl NetworkedSwitch {
         let mut effects = Vec::new();
         let mut switch_effects = Vec::new();
         let mut directory_effects = Vec::new();
-        let Self { programs, coordinator, outgoing, .. } = self;
+        let Self { programs, plane, coordinator, outgoing, .. } = self;
         let messages = transport.receive(&mut |from, body| match body {
+            Body::Packet(..) if plane.is_some() => transport.counters().dropped(Cause::OtherIncarnation),
             Body::Packet(packet, _) => {
                 programs.on_packet(packet, &mut switch_effects, |packet| {
                     let to = PeerId::of(packet.to);
@@ -228,7 +245,9 @@ impl NetworkedSwitch {
                     }
                     Effect::Restart { epoch, shadow, changes } => {
                         self.log.on_epoch(epoch, &changes, self.coordinator.roster().live().len() as u64);
-                        let dump = self.began.then(|| self.programs.coherence.dump());
+                        let elsewhere = self.plane.as_mut().map(|plane| plane.begin_epoch(epoch, shadow));
+                        let dump =
+                            self.began.then(|| elsewhere.unwrap_or_else(|| self.programs.coherence.dump()));
                         // Before anybody else hears of the epoch.
                         self.programs.chip().begin_epoch(
                             epoch,

@@ -138,6 +138,7 @@ impl RackFile {
                     mtu,
                     block,
                     coalescing: true,
+                    singles: false,
                     terms,
                 };
                 Ok(Arc::new(udp::UdpTransport::bind(&config).map_err(StartError::Udp)?))

@@ -27,6 +27,17 @@ wire::listed! {
     }
 }
 
+/// What a packet's way through the switch is counted by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Counted {
+    /// It was dropped.
+    Drop(Drop),
+    /// It was refused.
+    Refusal(Refusal),
+    /// It makes a second pass.
+    Resubmit,
+}
+
 const KINDS: usize = PacketKind::FreeReply as usize + 1;
 const REFUSALS: usize = Refusal::ALL.len() + 1;
 
@@ -77,11 +88,12 @@ impl Counters {
         self.packets[kind as usize] += 1;
     }
 
-    pub(super) const fn count_drop(&mut self, cause: Drop) {
-        self.drops[cause as usize] += 1;
-    }
-
-    pub(super) const fn count_refusal(&mut self, why: Refusal) {
-        self.refusals[why as usize] += 1;
+    #[inline]
+    pub(super) const fn count(&mut self, what: Counted) {
+        match what {
+            Counted::Drop(cause) => self.drops[cause as usize] += 1,
+            Counted::Refusal(why) => self.refusals[why as usize] += 1,
+            Counted::Resubmit => self.resubmits += 1,
+        }
     }
 }

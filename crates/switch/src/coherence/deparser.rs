@@ -1,16 +1,14 @@
-//! The deparser and what is behind it: the PHV at the pipeline's end becomes packets, or another pass.
+//! The deparser: the PHV at the pipeline's end becomes packets, or another pass.
 
-use alloc::vec::Vec;
+use wire::addr::OFFSET_BITS;
+use wire::{Endpoint, HeaderField, PacketKind, Refusal, Rule, Rules, SlotId, Status};
 
-use wire::{Copyset, Endpoint, GlobalStatus, Packet, PacketKind, Refusal, Rule, Rules, Status};
-
-use super::counters::{Counters, Drop};
-use super::fan_out::fan_out;
-use super::layout::{Fields, route, score};
-use super::switch::{Carried, Effect, Resubmit};
+use super::counters::{Counted, Drop};
+use super::fan_out::{multicast, to_requester};
+use super::layout::{Fields, ROUTES, route, score};
 use super::tables::Forward;
 use super::wait_queue;
-use crate::pipeline::{Phv, alu};
+use crate::pipeline::{Means, Op, alu};
 
 /// The forward table's codes, from 1 up.
 const FORWARDS: [Forward; 7] = [
@@ -23,118 +21,161 @@ const FORWARDS: [Forward; 7] = [
     Forward::Requester,
 ];
 
-/// Does what the program decided about `packet`.
-pub(super) fn deparse<R: Rules>(
-    rules: R,
-    f: &Fields,
-    phv: &Phv,
-    packet: &Packet,
-    shadow: Endpoint,
-    counters: &mut Counters,
-    out: &mut Vec<Effect>,
-) {
-    let mut send = |packet| out.push(Effect::Send(packet));
-    match phv.get(f.route) {
-        route::FORWARD => forward(rules, f, phv, packet, counters, send),
-        route::LOCKED => send(refuse(packet, Refusal::Locked, counters)),
-        route::TO_HOME => send(to_home(packet)),
-        route::UNLOCKED if packet.in_switch => {
-            let to = Endpoint::Requester(packet.requester.node);
-            send(Packet { provider: false, ..packet.reply(PacketKind::UnlockAck, Endpoint::Switch, to) });
-        }
-        route::UNLOCKED => send(to_home(packet)),
-        // Still locked: for whoever stands behind.
-        route::FOLLOWED => {
-            let to = Endpoint::Requester(packet.requester.node);
-            send(Packet { provider: true, ..packet.reply(PacketKind::UnlockAck, Endpoint::Switch, to) });
-        }
-        route::FOLLOW => send(follow(f, phv, packet)),
-        route::UNLOCK_AGAIN => {
-            let score = u16::try_from(phv.get(f.score)).expect("the score has 16 bits");
-            resubmit(packet, Carried::Score(score), counters, out);
-        }
-        route::ADD_AGAIN => {
-            let way = u8::try_from(phv.get(f.location)).expect("a location has 4 bits");
-            resubmit(packet, Carried::Way(way), counters, out);
-        }
-        route::ADDED => {
-            let granted = answer(packet, Status::Granted);
-            send(granted);
-            send(Packet { kind: PacketKind::AddNotice, to: shadow, ..granted });
-        }
-        route::PRESENT => send(refuse(packet, Refusal::NotOwner, counters)),
-        route::COLLISION => {
-            let refused = refuse(packet, Refusal::Collision, counters);
-            send(refused);
-            send(Packet { kind: PacketKind::AddNotice, to: shadow, ..refused });
-        }
-        route::IN_FLIGHT => counters.count_drop(Drop::InFlight),
-        route::STALE if packet.kind == PacketKind::Unlock => counters.count_drop(Drop::StaleUnlock),
-        route::STALE => counters.count_drop(Drop::StaleRequest),
-        other => unreachable!("the program has no route {other}"),
+/// Carries something over to a second pass, if the program decided that the packet makes one.
+pub(super) fn resubmit<M: Means<Counted = Counted>>(m: &mut M, f: &Fields) {
+    let route = m.phv(f.route);
+    for (to, what) in [(route::UNLOCK_AGAIN, f.score), (route::ADD_AGAIN, f.location)] {
+        let again = m.with(Op::Equals, route, to);
+        m.when(again, |m| {
+            let what = m.phv(what);
+            m.carry(what);
+            m.count(Counted::Resubmit);
+        });
     }
 }
 
-fn forward<R: Rules>(
-    rules: R,
-    f: &Fields,
-    phv: &Phv,
-    packet: &Packet,
-    counters: &mut Counters,
-    mut send: impl FnMut(Packet),
-) {
-    let status = u8::try_from(phv.get(f.status)).ok().and_then(GlobalStatus::from_wire);
-    let found = Packet {
-        status: Status::Granted,
-        in_switch: true,
-        // An earlier copy of the request was granted, and what it set off may still be on its way: this one
-        // did not take the lock, or not for the first time.
-        repeated: rules.holds(Rule::ForwarderSaysRepeated)
-            && packet.kind != PacketKind::Peek
-            && (phv.get(f.verdict) != alu::ACQUIRED || phv.get(f.score) & score::COUNT > 1),
-        global_status: status.expect("G-STATUS holds what the parser put there"),
-        copyset: Copyset::from_bits(phv.get(f.copyset)),
-        payload: 0,
-        ..*packet
-    };
-    let code = usize::try_from(phv.get(f.forward)).unwrap_or(0);
-    match code.checked_sub(1).and_then(|at| FORWARDS.get(at)) {
-        Some(to) => fan_out(&found, *to, Endpoint::Switch, send),
-        // The lock stays: the unlock that ends this event releases it. A release by resubmission, as in the
-        // paper, would race with duplicates of the request and with the unlock itself.
-        None => send(refuse(&found, Refusal::Outdated, counters)),
-    }
+/// Does what the program decided about the packet, if that is not another pass.
+pub(super) fn deparse<M: Means<Counted = Counted>, R: Rules>(m: &mut M, rules: R, f: &Fields) {
+    let to = m.phv(f.route);
+    m.dispatch(to, ROUTES, |m, to| {
+        match to {
+            route::FORWARD => forward(m, rules, f),
+            route::LOCKED => refuse(m, Refusal::Locked),
+            route::TO_HOME => to_home(m),
+            route::UNLOCKED => {
+                let here = m.field(HeaderField::InSwitch);
+                let acknowledge = |m: &mut M| {
+                    acknowledge(m, 0);
+                    m.number(0)
+                };
+                m.either(here, acknowledge, |m| {
+                    to_home(m);
+                    m.number(0)
+                });
+            }
+            // Still locked: for whoever stands behind.
+            route::FOLLOWED => acknowledge(m, 1),
+            route::FOLLOW => follow(m, f),
+            route::ADDED => {
+                answer(m, Status::Granted);
+                notice(m);
+            }
+            route::PRESENT => refuse(m, Refusal::NotOwner),
+            route::COLLISION => {
+                refuse(m, Refusal::Collision);
+                notice(m);
+            }
+            route::IN_FLIGHT => m.count(Counted::Drop(Drop::InFlight)),
+            route::STALE => {
+                let kind = m.field(HeaderField::Kind);
+                let is_unlock = m.with(Op::Equals, kind, PacketKind::Unlock as u64);
+                m.when(is_unlock, |m| m.count(Counted::Drop(Drop::StaleUnlock)));
+                let is_request = m.not(is_unlock);
+                m.when(is_request, |m| m.count(Counted::Drop(Drop::StaleRequest)));
+            }
+            route::UNLOCK_AGAIN | route::ADD_AGAIN => {}
+            other => unreachable!("the program has no route {other}"),
+        }
+        m.number(0)
+    });
+}
+
+fn forward<M: Means<Counted = Counted>, R: Rules>(m: &mut M, rules: R, f: &Fields) {
+    m.set(HeaderField::Status, u64::from(Status::Granted.to_wire()));
+    m.set(HeaderField::InSwitch, 1);
+    let repeated = if rules.holds(Rule::ForwarderSaysRepeated) { repeated(m, f) } else { m.number(0) };
+    m.rewrite(HeaderField::Repeated, repeated);
+    let status = m.phv(f.status);
+    m.rewrite(HeaderField::GlobalStatus, status);
+    let copyset = m.phv(f.copyset);
+    m.rewrite(HeaderField::Copyset, copyset);
+    m.set(HeaderField::Payload, 0);
+    let code = m.phv(f.forward);
+    m.dispatch(code, FORWARDS.len() as u64 + 1, |m, code| {
+        match usize::try_from(code).ok().and_then(|code| code.checked_sub(1)) {
+            Some(at) => multicast(m, FORWARDS[at], Endpoint::Switch, copyset),
+            // The lock stays: the unlock that ends this event releases it. A release by resubmission, as in the
+            // paper, would race with duplicates of the request and with the unlock itself.
+            None => refuse(m, Refusal::Outdated),
+        }
+        m.number(0)
+    });
+}
+
+/// An earlier copy of the request was granted, and what it set off may still be on its way: this one did not take the lock, or not
+/// for the first time.
+fn repeated<M: Means>(m: &mut M, f: &Fields) -> M::Word {
+    let kind = m.field(HeaderField::Kind);
+    let peeks = m.with(Op::Equals, kind, PacketKind::Peek as u64);
+    let (verdict, score) = (m.phv(f.verdict), m.phv(f.score));
+    let acquired = m.with(Op::Equals, verdict, alu::ACQUIRED);
+    let count = m.with(Op::And, score, score::COUNT);
+    let at_most_once = m.with(Op::Below, count, 2);
+    let first = m.compute(Op::And, acquired, at_most_once);
+    let first_or_peek = m.compute(Op::Or, first, peeks);
+    m.not(first_or_peek)
 }
 
 /// Tells the one before in the queue who follows. The upper half of `arg` says which event of that one is meant.
-fn follow(f: &Fields, phv: &Phv, packet: &Packet) -> Packet {
-    let code = u16::try_from(phv.get(f.score) & score::COUNT).expect("a code has 13 bits");
-    let (before, _) = wait_queue::decode(code);
-    Packet {
-        status: Status::Granted,
-        in_switch: true,
-        provider: false,
-        arg: wait_queue::with_code(packet.arg, code),
-        ..packet.reply(PacketKind::Follow, Endpoint::Switch, Endpoint::Requester(before.node))
-    }
+fn follow<M: Means>(m: &mut M, f: &Fields) {
+    let score = m.phv(f.score);
+    let code = m.with(Op::And, score, score::COUNT);
+    let index = m.with(Op::Xor, code, u64::from(wait_queue::FLIP));
+    let before = m.with(Op::Shr, index, u64::from((2 * SlotId::PER_NODE).trailing_zeros()));
+    let arg = m.field(HeaderField::Arg);
+    let random = m.with(Op::And, arg, 0xffff_ffff);
+    let upper = m.with(Op::Shl, code, 32);
+    let arg = m.compute(Op::Or, random, upper);
+    m.set(HeaderField::Kind, PacketKind::Follow as u64);
+    m.set(HeaderField::Status, u64::from(Status::Granted.to_wire()));
+    m.set(HeaderField::InSwitch, 1);
+    m.set(HeaderField::Provider, 0);
+    m.set(HeaderField::Payload, 0);
+    m.rewrite(HeaderField::Arg, arg);
+    m.from(Endpoint::Switch);
+    m.to(Endpoint::Requester, before);
+    m.send();
 }
 
-fn refuse(packet: &Packet, why: Refusal, counters: &mut Counters) -> Packet {
-    counters.count_refusal(why);
-    answer(packet, Status::Refused(why))
+fn refuse<M: Means<Counted = Counted>>(m: &mut M, why: Refusal) {
+    m.count(Counted::Refusal(why));
+    answer(m, Status::Refused(why));
 }
 
-fn answer(packet: &Packet, status: Status) -> Packet {
-    let to = Endpoint::Requester(packet.requester.node);
-    Packet { status, in_switch: true, provider: false, ..packet.reply(PacketKind::Ack, Endpoint::Switch, to) }
+fn answer<M: Means>(m: &mut M, status: Status) {
+    m.set(HeaderField::Kind, PacketKind::Ack as u64);
+    m.set(HeaderField::Status, u64::from(status.to_wire()));
+    m.set(HeaderField::InSwitch, 1);
+    m.set(HeaderField::Provider, 0);
+    m.set(HeaderField::Payload, 0);
+    m.from(Endpoint::Switch);
+    to_requester(m);
+    m.send();
 }
 
-fn to_home(packet: &Packet) -> Packet {
-    let to = Endpoint::HomeAgent(packet.tag.home());
-    Packet { in_switch: false, ..packet.reply(packet.kind, Endpoint::Switch, to) }
+/// The shadow of the directory hears of an answer to an ADD, too.
+fn notice<M: Means>(m: &mut M) {
+    m.set(HeaderField::Kind, PacketKind::AddNotice as u64);
+    let shadow = m.shadow();
+    m.to(Endpoint::Shadow, shadow);
+    m.send();
 }
 
-fn resubmit(packet: &Packet, carried: Carried, counters: &mut Counters, out: &mut Vec<Effect>) {
-    counters.resubmits += 1;
-    out.push(Effect::Resubmit(Resubmit { packet: *packet, carried }));
+fn acknowledge<M: Means>(m: &mut M, followed: u64) {
+    m.set(HeaderField::Kind, PacketKind::UnlockAck as u64);
+    m.set(HeaderField::Provider, followed);
+    m.set(HeaderField::Payload, 0);
+    m.from(Endpoint::Switch);
+    to_requester(m);
+    m.send();
+}
+
+fn to_home<M: Means>(m: &mut M) {
+    m.set(HeaderField::InSwitch, 0);
+    m.set(HeaderField::Payload, 0);
+    m.from(Endpoint::Switch);
+    let tag = m.field(HeaderField::Tag);
+    let home = m.with(Op::Shr, tag, u64::from(OFFSET_BITS));
+    m.to(Endpoint::HomeAgent, home);
+    m.send();
 }

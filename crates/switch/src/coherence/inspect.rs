@@ -106,6 +106,23 @@ impl<R: Rules> Switch<R> {
         })
     }
 
+    /// Takes on what is in register arrays elsewhere, by array and index: those of a program that was made of this switch.
+    pub fn take_on(&mut self, cell: impl Fn(usize, usize) -> u64) {
+        for (array, entries) in
+            self.program.arrays().map(|(_, entries)| entries).enumerate().collect::<Vec<_>>()
+        {
+            for index in 0..entries {
+                self.program.set_cell_of(array, index, cell(array, index));
+            }
+        }
+        self.occupied = self.entries().count();
+    }
+
+    /// The contents of all register arrays, for telling states apart.
+    pub fn register_arrays(&self) -> Vec<Vec<u64>> {
+        self.program.all_cells()
+    }
+
     /// True if the directory has the entry, active or still locked by its ADD.
     pub fn contains(&self, tag: BlockTag) -> bool {
         self.find(tag).is_some()

@@ -129,6 +129,9 @@ pub(super) mod route {
     pub(in super::super) const FOLLOWED: u64 = 12;
 }
 
+/// Routes are below this.
+pub(super) const ROUTES: u64 = route::FOLLOWED + 1;
+
 /// The fields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields {

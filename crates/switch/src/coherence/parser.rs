@@ -1,172 +1,345 @@
-//! The parser: which packets the program handles, and what it sees of them.
+//! The parser: which packets the program handles, what kind of pass they make, and what the stages see of them.
 
-use wire::{Packet, PacketKind, RequesterId, Rule, Rules, Seq, SlotId};
+use wire::addr::OFFSET_BITS;
+use wire::{HeaderField, PacketKind, Rule, Rules, SlotId};
 
-use super::counters::Drop;
-use super::layout::{Fields, WAYS, lock_op, score};
+use super::counters::{Counted, Drop};
+use super::layout::{Fields, lock_op, score};
 use super::pass::Pass;
-use super::switch::{Carried, SwitchConfig};
+use super::switch::SwitchConfig;
 use super::wait_queue;
-use crate::pipeline::{Phv, alu};
+use crate::pipeline::{Means, Op, alu};
 
-/// Refuses what is not for the switch, of another time, or from nowhere.
-pub(super) fn admit<R: Rules>(rules: R, packet: &Packet, config: &SwitchConfig) -> Result<(), Drop> {
-    let Packet { kind, event, requester, tag, .. } = packet;
-    if !kind.is_request() && *kind != PacketKind::Unlock || *kind == PacketKind::Peek && !config.peeks {
-        return Err(Drop::PacketKind);
-    }
-    if rules.holds(Rule::EpochsAreFenced) && packet.epoch != config.epoch {
-        return Err(Drop::Epoch);
-    }
-    if requester.node.index() >= config.nodes || requester.slot.index() >= SlotId::PER_NODE {
-        return Err(Drop::Requester);
-    }
-    if tag.home().index() >= config.nodes {
-        return Err(Drop::Tag);
-    }
-    if *kind == PacketKind::Unlock && (!event.is_request() || *event == PacketKind::Peek) {
-        return Err(Drop::Event);
-    }
-    if matches!(kind, PacketKind::AddToSwitch | PacketKind::RemoveFromSwitch) && requester.node != tag.home()
-    {
-        return Err(Drop::NotHome);
-    }
-    Ok(())
+/// Kinds that a packet can name: below this.
+const KINDS: u64 = 64;
+
+/// What a switch does with packets before its stages, by what it is built for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parser<R> {
+    pub(super) rules: R,
+    pub(super) config: SwitchConfig,
 }
 
-/// The kind of pass that an admitted packet makes.
-pub(super) fn pass<R: Rules>(
-    rules: R,
-    packet: &Packet,
-    carried: Option<Carried>,
-    config: &SwitchConfig,
-) -> Pass {
-    match (packet.kind, carried) {
-        (PacketKind::Unlock, Some(Carried::Score(score))) => {
-            unlock_again(rules, packet, u64::from(score), config)
+impl<R: Rules> Parser<R> {
+    /// The first pass of a packet: [`Pass::index`] of its kind, or 0 if the packet is dropped (and counted). Refuses what is
+    /// not for the switch, of another time, or from nowhere.
+    pub(super) fn first_pass<M: Means<Counted = Counted>>(self, m: &mut M) -> M::Word {
+        let nodes = self.config.nodes as u64;
+        let kind = m.field(HeaderField::Kind);
+        let ours = m.is_in(self.kinds(), kind);
+        let theirs = m.not(ours);
+        refused(m, theirs, Drop::PacketKind, |m| {
+            self.of_this_time(m, |m| {
+                let node = m.field(HeaderField::RequesterNode);
+                let slot = m.field(HeaderField::RequesterSlot);
+                let (is_node, is_slot) =
+                    (m.with(Op::Below, node, nodes), m.with(Op::Below, slot, SlotId::PER_NODE as u64));
+                let known = m.compute(Op::And, is_node, is_slot);
+                let unknown = m.not(known);
+                refused(m, unknown, Drop::Requester, |m| {
+                    let tag = m.field(HeaderField::Tag);
+                    let home = m.with(Op::Shr, tag, u64::from(OFFSET_BITS));
+                    let is_home = m.with(Op::Below, home, nodes);
+                    let nowhere = m.not(is_home);
+                    refused(m, nowhere, Drop::Tag, |m| {
+                        m.dispatch(kind, KINDS, |m, kind| match kind_of(kind).filter(|it| self.knows(*it)) {
+                            None => m.number(0),
+                            Some(PacketKind::Unlock) => self.unlock(m),
+                            Some(kind @ (PacketKind::AddToSwitch | PacketKind::RemoveFromSwitch)) => {
+                                let by_home = m.compute(Op::Equals, node, home);
+                                let by_another = m.not(by_home);
+                                refused(m, by_another, Drop::NotHome, |m| match kind {
+                                    PacketKind::AddToSwitch => pass(m, Pass::Add),
+                                    _ => pass(m, Pass::Request(kind)),
+                                })
+                            }
+                            Some(PacketKind::Peek) => pass(m, Pass::Peek),
+                            Some(kind) => pass(m, Pass::Request(kind)),
+                        })
+                    })
+                })
+            })
+        })
+    }
+
+    /// Goes on with a packet of the switch's incarnation.
+    fn of_this_time<M: Means<Counted = Counted>>(
+        self,
+        m: &mut M,
+        goes_on: impl FnOnce(&mut M) -> M::Word,
+    ) -> M::Word {
+        if !self.rules.holds(Rule::EpochsAreFenced) {
+            return goes_on(m);
         }
-        // The home's business alone, in that mutant.
-        (PacketKind::Unlock, _) if !rules.holds(Rule::SwitchRecordsAllUnlocks) && !packet.in_switch => {
-            Pass::Reset
+        let (theirs, ours) = (m.field(HeaderField::Epoch), m.epoch());
+        let same = m.compute(Op::Equals, theirs, ours);
+        let of_another = m.not(same);
+        refused(m, of_another, Drop::Epoch, goes_on)
+    }
+
+    fn knows(self, kind: PacketKind) -> bool {
+        kind == PacketKind::Unlock || kind.is_request() && (kind != PacketKind::Peek || self.config.peeks)
+    }
+
+    fn kinds(self) -> u64 {
+        set_of_kinds(|kind| self.knows(kind))
+    }
+
+    fn unlock<M: Means<Counted = Counted>>(self, m: &mut M) -> M::Word {
+        let event = m.field(HeaderField::Event);
+        let ends = m.is_in(set_of_kinds(|kind| kind.is_request() && kind != PacketKind::Peek), event);
+        let ends_nothing = m.not(ends);
+        refused(m, ends_nothing, Drop::Event, |m| {
+            let first = |m: &mut M| {
+                if self.config.queue {
+                    let handed = m.field(HeaderField::Repeated);
+                    m.either(handed, |m| pass(m, Pass::Handed), |m| pass(m, Pass::Unlock))
+                } else {
+                    pass(m, Pass::Unlock)
+                }
+            };
+            if self.rules.holds(Rule::SwitchRecordsAllUnlocks) {
+                first(m)
+            } else {
+                // The home's business alone, in that mutant.
+                let here = m.field(HeaderField::InSwitch);
+                m.either(here, first, |m| pass(m, Pass::Reset))
+            }
+        })
+    }
+
+    /// The second pass of a packet whose first has carried something over. The switch may have begun anew in between.
+    pub(super) fn second_pass<M: Means<Counted = Counted>>(self, m: &mut M) -> M::Word {
+        self.of_this_time(m, |m| {
+            let kind = m.field(HeaderField::Kind);
+            let is_unlock = m.with(Op::Equals, kind, PacketKind::Unlock as u64);
+            let claim = |m: &mut M| {
+                let way = m.carried();
+                m.with(Op::Add, way, Pass::Claim(0).index() as u64)
+            };
+            m.either(is_unlock, |m| self.unlock_again(m), claim)
+        })
+    }
+
+    /// What there is to release, and whether the event was granted by the switch and so changes the entry.
+    fn unlock_again<M: Means>(self, m: &mut M) -> M::Word {
+        let score = m.carried();
+        let count = m.with(Op::And, score, score::COUNT);
+        let mut nothing = m.not(count);
+        if self.config.queue {
+            let handed = m.field(HeaderField::Repeated);
+            nothing = m.compute(Op::Or, nothing, handed);
         }
-        (PacketKind::Unlock, _) if config.queue && packet.repeated => Pass::Handed,
-        (PacketKind::Unlock, _) => Pass::Unlock,
-        (PacketKind::AddToSwitch, Some(Carried::Way(way))) if usize::from(way) < WAYS => Pass::Claim(way),
-        (PacketKind::AddToSwitch, _) => Pass::Add,
-        (PacketKind::Peek, _) => Pass::Peek,
-        (kind, _) => Pass::Request(kind),
+        m.either(
+            nothing,
+            |m| pass(m, Pass::Reset),
+            |m| {
+                let event = m.field(HeaderField::Event);
+                m.dispatch(event, KINDS, |m, event| {
+                    let Some(event) = kind_of(event).filter(|it| it.is_request()) else { return m.number(0) };
+                    if !self.config.queue {
+                        return self.release(m, event, score);
+                    }
+                    let mut alone = m.with(Op::And, score, score::REFUSED);
+                    if !event.takes_read_lock(self.rules) {
+                        return leave(m, event);
+                    }
+                    if event == PacketKind::ReadMiss {
+                        let joins = m.field(HeaderField::Provider);
+                        alone = m.compute(Op::Or, alone, joins);
+                    }
+                    m.either(alone, |m| leave(m, event), |m| self.release(m, event, score))
+                })
+            },
+        )
+    }
+
+    fn release<M: Means>(self, m: &mut M, event: PacketKind, score: M::Word) -> M::Word {
+        match event {
+            // A duplicate got in after the first copy had been refused.
+            PacketKind::AddToSwitch => {
+                let granted = was_granted(m);
+                return m.either(granted, |m| pass(m, Pass::Release), |m| pass(m, Pass::Clear));
+            }
+            PacketKind::LockRead | PacketKind::LockWrite => return pass(m, Pass::Release),
+            _ => {}
+        }
+        // A mark says that this event was not granted by the switch, whatever the unlock claims.
+        let marks = m.with(Op::And, score, score::MARKS);
+        let (unmarked, granted) = (m.not(marks), was_granted_here(m));
+        let granted = m.compute(Op::And, granted, unmarked);
+        let changes = match event {
+            // The COMMIT of a removal.
+            PacketKind::RemoveFromSwitch => Pass::Clear,
+            PacketKind::ReadMiss if self.rules.holds(Rule::ReadUnlockMerges) => Pass::ReleaseAndMerge,
+            _ => Pass::ReleaseAndSet,
+        };
+        m.either(granted, |m| pass(m, changes), |m| pass(m, Pass::Release))
+    }
+
+    /// Fills the PHV for a pass, but for the [constants](Pass::constants) of its kind, which its plan knows.
+    pub(super) fn parse<M: Means>(self, m: &mut M, f: &Fields, kind: Pass) {
+        let index = index_of_event(m);
+        m.set_phv(f.slot, index);
+        let seq = m.field(HeaderField::Seq);
+        m.set_phv(f.seq, seq);
+        let tag = m.field(HeaderField::Tag);
+        let key = m.with(Op::Xor, tag, u64::MAX);
+        m.set_phv(f.key, key);
+        match kind {
+            Pass::Request(kind) => {
+                node_bit(m, f);
+                // If no way has the tag.
+                m.set_phv_to(f.verdict, score::HOME);
+                if self.config.queue {
+                    self.joins(m, f, kind);
+                    position_in_queue(m, f);
+                }
+            }
+            Pass::Peek => node_bit(m, f),
+            // Verdict 0: the score is only read, or reset. A clear sets the lock to release 0.
+            Pass::Handed => m.set_phv_to(f.followed, score::FOLLOWED),
+            Pass::Clear if self.config.queue => m.set_phv_to(f.release, alu::WRITER),
+            Pass::Unlock | Pass::Reset | Pass::Clear | Pass::Add => {}
+            Pass::Leave => position_in_queue(m, f),
+            Pass::LeaveAndSet => {
+                position_in_queue(m, f);
+                self.metadata(m, f);
+            }
+            Pass::Release => self.released(m, f),
+            Pass::ReleaseAndMerge | Pass::ReleaseAndSet => {
+                self.released(m, f);
+                self.metadata(m, f);
+            }
+            Pass::Claim(_) => {
+                // If the way is not empty any more.
+                m.set_phv_to(f.verdict, score::REFUSED);
+                if self.config.queue {
+                    m.set_phv_to(f.release, alu::WRITER);
+                }
+                self.metadata(m, f);
+            }
+        }
+    }
+
+    /// A READ-MISS that has met writers too often takes the lock as they do. Its requester says so in its request and in
+    /// its unlock.
+    fn joins<M: Means>(self, m: &mut M, f: &Fields, kind: PacketKind) {
+        let (shares, alone) = (lock_op::TRY_READ, lock_op::TRY_WRITE);
+        let op = match kind {
+            PacketKind::ReadMiss if kind.takes_read_lock(self.rules) => {
+                let joins = m.field(HeaderField::Provider);
+                m.either(joins, |m| m.number(alone), |m| m.number(shares))
+            }
+            _ if kind.takes_read_lock(self.rules) => m.number(shares),
+            _ => m.number(alone),
+        };
+        m.set_phv(f.lock_op, op);
+    }
+
+    fn released<M: Means>(self, m: &mut M, f: &Fields) {
+        let event = m.field(HeaderField::Event);
+        let shares =
+            m.is_in(set_of_kinds(|kind| kind.is_request() && kind.takes_read_lock(self.rules)), event);
+        let count = |m: &mut M| {
+            let score = m.carried();
+            m.with(Op::And, score, score::COUNT)
+        };
+        let release = m.either(shares, count, |m| m.number(alu::WRITER));
+        m.set_phv(f.release, release);
+    }
+
+    /// The packet's metadata, as the entry shall have them: without nodes that the rack does not have, or a request
+    /// would be sent to them.
+    fn metadata<M: Means>(self, m: &mut M, f: &Fields) {
+        let everyone = u64::MAX >> (64 - self.config.nodes);
+        let status = m.field(HeaderField::GlobalStatus);
+        m.set_phv(f.new_status, status);
+        let copyset = m.field(HeaderField::Copyset);
+        let copyset = m.with(Op::And, copyset, everyone);
+        m.set_phv(f.new_copyset, copyset);
     }
 }
 
-/// What there is to release, and whether the event was granted by the switch and so changes the entry.
-fn unlock_again<R: Rules>(rules: R, packet: &Packet, score: u64, config: &SwitchConfig) -> Pass {
-    if score & score::COUNT == 0 || config.queue && packet.repeated {
-        return Pass::Reset;
-    }
-    let alone = !packet.event.takes_read_lock(rules) || joins_queue(packet) || score & score::REFUSED != 0;
-    if config.queue && alone {
-        return leave(packet);
-    }
-    // A mark says that this event was not granted by the switch, whatever the unlock claims.
-    let granted = packet.status.is_granted() && packet.in_switch && score & score::MARKS == 0;
-    match packet.event {
-        // A duplicate got in after the first copy had been refused.
-        PacketKind::AddToSwitch if !packet.status.is_granted() => Pass::Clear,
-        PacketKind::AddToSwitch | PacketKind::LockRead | PacketKind::LockWrite => Pass::Release,
-        // The COMMIT of a removal.
-        PacketKind::RemoveFromSwitch if granted => Pass::Clear,
-        PacketKind::ReadMiss if granted && rules.holds(Rule::ReadUnlockMerges) => Pass::ReleaseAndMerge,
-        _ if granted => Pass::ReleaseAndSet,
-        _ => Pass::Release,
-    }
+/// Drops the packet for a cause, by a condition, or goes on.
+fn refused<M: Means<Counted = Counted>>(
+    m: &mut M,
+    condition: M::Word,
+    cause: Drop,
+    goes_on: impl FnOnce(&mut M) -> M::Word,
+) -> M::Word {
+    let drop = |m: &mut M| {
+        m.count(Counted::Drop(cause));
+        m.number(0)
+    };
+    m.either(condition, drop, goes_on)
 }
 
-/// A READ-MISS that has met writers too often takes the lock as they do. Its requester says so in its request and in
-/// its unlock.
-fn joins_queue(packet: &Packet) -> bool {
-    packet.event == PacketKind::ReadMiss && packet.provider
+fn kind_of(value: u64) -> Option<PacketKind> {
+    u8::try_from(value).ok().and_then(PacketKind::from_wire)
+}
+
+fn set_of_kinds(is_in: impl Fn(PacketKind) -> bool) -> u64 {
+    let kinds = PacketKind::ALL.into_iter().filter(|kind| is_in(*kind));
+    kinds.fold(0, |set, kind| set | 1 << kind as u64)
+}
+
+fn pass<M: Means>(m: &mut M, pass: Pass) -> M::Word {
+    m.number(pass.index() as u64)
+}
+
+/// 1 if the event was granted.
+fn was_granted<M: Means>(m: &mut M) -> M::Word {
+    let status = m.field(HeaderField::Status);
+    m.not(status)
+}
+
+/// 1 if the switch granted it.
+fn was_granted_here<M: Means>(m: &mut M) -> M::Word {
+    let (granted, here) = (was_granted(m), m.field(HeaderField::InSwitch));
+    m.compute(Op::And, granted, here)
 }
 
 /// The event has the lock for writing, or had it handed over: even a READ-MISS has it alone then, and knows all
 /// of the metadata.
-const fn leave(packet: &Packet) -> Pass {
-    match (packet.event, packet.status.is_granted() && packet.in_switch) {
-        (PacketKind::AddToSwitch, false) | (PacketKind::RemoveFromSwitch, true) => Pass::Clear,
-        (PacketKind::AddToSwitch, _) | (_, false) => Pass::Leave,
-        _ => Pass::LeaveAndSet,
-    }
+fn leave<M: Means>(m: &mut M, event: PacketKind) -> M::Word {
+    let granted = was_granted_here(m);
+    let (if_granted, if_not) = match event {
+        PacketKind::AddToSwitch => (Pass::Leave, Pass::Clear),
+        PacketKind::RemoveFromSwitch => (Pass::Clear, Pass::Leave),
+        _ => (Pass::LeaveAndSet, Pass::Leave),
+    };
+    m.either(granted, |m| pass(m, if_granted), |m| pass(m, if_not))
+}
+
+/// The index of LAST-UNLOCK and SCOREBOARD.
+fn index_of_event<M: Means>(m: &mut M) -> M::Word {
+    let node = m.field(HeaderField::RequesterNode);
+    let slot = m.field(HeaderField::RequesterSlot);
+    let seq = m.field(HeaderField::Seq);
+    let parity = m.with(Op::And, seq, 1);
+    let nodes = m.with(Op::Shl, node, u64::from((2 * SlotId::PER_NODE).trailing_zeros()));
+    let slots = m.with(Op::Shl, slot, 1);
+    let events = m.compute(Op::Add, nodes, slots);
+    m.compute(Op::Add, events, parity)
+}
+
+fn node_bit<M: Means>(m: &mut M, f: &Fields) {
+    let (one, node) = (m.number(1), m.field(HeaderField::RequesterNode));
+    let bit = m.compute(Op::Shl, one, node);
+    m.set_phv(f.node_bit, bit);
 }
 
 /// The lock word of an entry in whose queue this event is the last: the writer bit, and who it is. 0 behind the bit is
 /// nobody: a migration, which nobody waits for. (Its own code would be a slot's that no thread has.)
-pub(super) fn position_in_queue(requester: RequesterId, seq: Seq) -> u64 {
-    let code = if requester.slot == SlotId::MIGRATION { 0 } else { wait_queue::code(requester, seq) };
-    alu::WRITER | u64::from(code)
-}
-
-/// Fills the PHV for a pass, but for the [constants](Pass::constants) of its kind, which its plan knows.
-pub(super) fn parse<R: Rules>(
-    rules: R,
-    f: &Fields,
-    packet: &Packet,
-    pass: Pass,
-    carried: Option<Carried>,
-    config: &SwitchConfig,
-    phv: &mut Phv,
-) {
-    phv.clear();
-    phv.set(f.slot, (packet.requester.index() * 2 + packet.seq.parity()) as u64);
-    phv.set(f.seq, packet.seq.0);
-    phv.set(f.key, !packet.tag.bits());
-    match pass {
-        Pass::Request(kind) => {
-            phv.set(f.node_bit, 1 << packet.requester.node.0);
-            // If no way has the tag.
-            phv.set(f.verdict, score::HOME);
-            if config.queue {
-                let shares = kind.takes_read_lock(rules) && !joins_queue(packet);
-                phv.set(f.lock_op, if shares { lock_op::TRY_READ } else { lock_op::TRY_WRITE });
-                phv.set(f.release, position_in_queue(packet.requester, packet.seq));
-            }
-        }
-        Pass::Peek => phv.set(f.node_bit, 1 << packet.requester.node.0),
-        // Verdict 0: the score is only read, or reset. A clear sets the lock to release 0.
-        Pass::Handed => phv.set(f.followed, score::FOLLOWED),
-        Pass::Clear if config.queue => phv.set(f.release, alu::WRITER),
-        Pass::Unlock | Pass::Reset | Pass::Clear | Pass::Add => {}
-        Pass::Leave => phv.set(f.release, position_in_queue(packet.requester, packet.seq)),
-        Pass::LeaveAndSet => {
-            phv.set(f.release, position_in_queue(packet.requester, packet.seq));
-            metadata(f, phv, packet, config);
-        }
-        Pass::Release => release(rules, f, phv, packet, carried),
-        Pass::ReleaseAndMerge | Pass::ReleaseAndSet => {
-            release(rules, f, phv, packet, carried);
-            metadata(f, phv, packet, config);
-        }
-        Pass::Claim(_) => {
-            // If the way is not empty any more.
-            phv.set(f.verdict, score::REFUSED);
-            if config.queue {
-                phv.set(f.release, alu::WRITER);
-            }
-            metadata(f, phv, packet, config);
-        }
-    }
-}
-
-fn release<R: Rules>(rules: R, f: &Fields, phv: &mut Phv, packet: &Packet, carried: Option<Carried>) {
-    let count = match carried {
-        Some(Carried::Score(score)) => u64::from(score) & score::COUNT,
-        _ => 0,
+fn position_in_queue<M: Means>(m: &mut M, f: &Fields) {
+    let slot = m.field(HeaderField::RequesterSlot);
+    let migrates = m.with(Op::Equals, slot, u64::from(SlotId::MIGRATION.0));
+    let code = |m: &mut M| {
+        let index = index_of_event(m);
+        m.with(Op::Xor, index, u64::from(wait_queue::FLIP))
     };
-    phv.set(f.release, if packet.event.takes_read_lock(rules) { count } else { alu::WRITER });
-}
-
-/// The packet's metadata, as the entry shall have them: without nodes that the rack does not have, or a request
-/// would be sent to them.
-fn metadata(f: &Fields, phv: &mut Phv, packet: &Packet, config: &SwitchConfig) {
-    let everyone = u64::MAX >> (64 - config.nodes);
-    phv.set(f.new_status, packet.global_status as u64);
-    phv.set(f.new_copyset, packet.copyset.bits() & everyone);
+    let code = m.either(migrates, |m| m.number(0), code);
+    let word = m.with(Op::Or, code, alu::WRITER);
+    m.set_phv(f.release, word);
 }

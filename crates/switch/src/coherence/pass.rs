@@ -60,6 +60,20 @@ impl Pass {
         Self::Peek,
     ];
 
+    /// Numbers of kinds are below this.
+    pub(super) const COUNT: u64 = (REQUESTS + Self::AFTER_REQUESTS.len() + WAYS) as u64;
+
+    /// True if a packet's first pass can be of this kind.
+    pub(super) const fn may_be_first(self) -> bool {
+        // The reset is a mutant's.
+        matches!(self, Self::Request(_) | Self::Unlock | Self::Handed | Self::Add | Self::Peek | Self::Reset)
+    }
+
+    /// True if its second can.
+    pub(super) const fn may_be_second(self) -> bool {
+        matches!(self, Self::Reset) || !self.may_be_first()
+    }
+
     /// All of them, by [`Pass::index`].
     pub(super) fn all() -> impl Iterator<Item = Self> {
         // There is no kind 0; and the place of ADD-TO-SWITCH, which is no plain request, stays unused.
@@ -71,7 +85,20 @@ impl Pass {
         requests.chain(Self::AFTER_REQUESTS).chain(claims)
     }
 
-    /// A dense number.
+    /// The kind of pass with this number, if there is one.
+    #[inline]
+    pub(super) fn from_index(index: u64) -> Option<Self> {
+        let index = usize::try_from(index).ok()?;
+        if index < REQUESTS {
+            return u8::try_from(index).ok().and_then(PacketKind::from_wire).map(Self::Request);
+        }
+        let index = index - REQUESTS;
+        let way =
+            || u8::try_from(index - Self::AFTER_REQUESTS.len()).ok().filter(|way| usize::from(*way) < WAYS);
+        Self::AFTER_REQUESTS.get(index).copied().or_else(|| way().map(Self::Claim))
+    }
+
+    /// A dense number. None has 0.
     pub(super) const fn index(self) -> usize {
         match self {
             Self::Request(kind) => kind as usize,

@@ -17,13 +17,15 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use wire::{AllRules, Endpoint, NodeId, Packet, PacketKind, Rule, Rules, SwitchEpoch};
+use wire::{AllRules, NodeId, Packet, PacketKind, Rule, Rules, SwitchEpoch};
 
 use super::counters::Counters;
+use super::deparser;
+use super::in_software::{Chip, InSoftware};
 use super::layout::{Fields, WAYS, route, score};
+use super::parser::Parser;
 use super::pass::Pass;
 use super::program::{self, Arrays};
-use super::{deparser, parser};
 use crate::pipeline::stage_map::PacketPasses;
 use crate::pipeline::{BuildError, Phv, Plan, Program, StageMap, alu};
 
@@ -77,6 +79,23 @@ pub enum Carried {
     Score(u16),
     /// An ADD-TO-SWITCH's: the way that was empty.
     Way(u8),
+}
+
+impl Carried {
+    /// What a packet of this kind carries.
+    fn by(kind: PacketKind, what: u64) -> Self {
+        match kind {
+            PacketKind::AddToSwitch => Self::Way(u8::try_from(what).expect("a location has 4 bits")),
+            _ => Self::Score(u16::try_from(what).expect("a score has 16 bits")),
+        }
+    }
+
+    fn word(self) -> u64 {
+        match self {
+            Self::Score(score) => u64::from(score),
+            Self::Way(way) => u64::from(way),
+        }
+    }
 }
 
 /// The switch's coherence program, with its state.
@@ -158,22 +177,57 @@ impl<R: Rules> Switch<R> {
     }
 
     fn pass(&mut self, packet: &Packet, carried: Option<Carried>, out: &mut Vec<Effect>) {
-        if let Err(cause) = parser::admit(self.rules, packet, &self.config) {
-            self.counters.count_drop(cause);
-            return;
-        }
-        let pass = parser::pass(self.rules, packet, carried, &self.config);
+        let (parser, f) = (self.parser(), self.fields);
+        let Some(pass) = self.kind_of_pass(packet, carried) else { return };
         self.run(packet, pass, carried);
         if !self.rules.holds(Rule::LastUnlockFiltersUnlocks) && self.is_stale_unlock(pass) {
             return self.release_again(packet, out);
         }
-        let shadow = Endpoint::Shadow(self.shadow);
-        deparser::deparse(self.rules, &self.fields, &self.phv, packet, shadow, &mut self.counters, out);
+        let mut m = self.in_software(packet, carried, |packet| out.push(Effect::Send(packet)));
+        deparser::resubmit(&mut m, &f);
+        deparser::deparse(&mut m, parser.rules, &f);
+        if let Some(what) = m.chip().carries {
+            out.push(Effect::Resubmit(Resubmit { packet: *packet, carried: Carried::by(packet.kind, what) }));
+        }
         self.forget_what_no_rule_keeps(packet);
     }
 
+    /// None: the packet is dropped.
+    fn kind_of_pass(&mut self, packet: &Packet, carried: Option<Carried>) -> Option<Pass> {
+        let parser = self.parser();
+        let mut m = self.in_software(packet, carried, |_| {});
+        Pass::from_index(if carried.is_some() {
+            parser.second_pass(&mut m)
+        } else {
+            parser.first_pass(&mut m)
+        })
+    }
+
+    pub(super) const fn parser(&self) -> Parser<R> {
+        Parser { rules: self.rules, config: self.config }
+    }
+
+    /// A packet on its way through this switch.
+    #[inline(always)]
+    fn in_software<'a, S: FnMut(Packet)>(
+        &'a mut self,
+        packet: &'a Packet,
+        carried: Option<Carried>,
+        send: S,
+    ) -> InSoftware<'a, S, Chip<'a>> {
+        let chip = Chip {
+            epoch: u64::from(self.config.epoch.0),
+            shadow: u64::from(self.shadow.0),
+            phv: &mut self.phv,
+            counters: &mut self.counters,
+            carried: carried.map_or(0, Carried::word),
+            carries: None,
+        };
+        InSoftware::new(packet, send, chip)
+    }
+
     fn run(&mut self, packet: &Packet, pass: Pass, carried: Option<Carried>) {
-        parser::parse(self.rules, &self.fields, packet, pass, carried, &self.config, &mut self.phv);
+        self.parse(packet, pass, carried);
         self.program.run_plan(&self.plans[pass.index()], &mut self.phv);
         self.counters.passes += 1;
         match pass {
@@ -181,6 +235,12 @@ impl<R: Rules> Switch<R> {
             Pass::Claim(_) => self.occupied += self.hits(),
             _ => {}
         }
+    }
+
+    fn parse(&mut self, packet: &Packet, pass: Pass, carried: Option<Carried>) {
+        let (parser, f) = (self.parser(), self.fields);
+        self.phv.clear();
+        parser.parse(&mut self.in_software(packet, carried, |_| {}), &f, pass);
     }
 
     fn is_stale_unlock(&self, pass: Pass) -> bool {
@@ -303,9 +363,10 @@ mod tests {
 
     /// One pass by the program as it was written, with every constant in its field.
     fn by_program(switch: &Switch, packet: &Packet, pass: Pass, carried: Option<Carried>) -> (Program, Phv) {
-        let (mut program, mut phv) = (switch.program.clone(), Phv::new());
-        parser::parse(AllRules, &switch.fields, packet, pass, carried, &switch.config, &mut phv);
-        pass.constants(AllRules, &switch.fields).into_iter().for_each(|(field, value)| phv.set(field, value));
+        let mut switch = switch.clone();
+        switch.parse(packet, pass, carried);
+        let Switch { mut program, mut phv, fields, .. } = switch;
+        pass.constants(AllRules, &fields).into_iter().for_each(|(field, value)| phv.set(field, value));
         program.run(&mut phv);
         (program, phv)
     }
@@ -337,10 +398,7 @@ mod tests {
                 let again = if random.below(3) == 0 { waiting.pop() } else { None };
                 let (packet, carried) = again
                     .map_or_else(|| (random.packet(), None), |again| (again.packet, Some(again.carried)));
-                if parser::admit(AllRules, &packet, config).is_err() {
-                    continue;
-                }
-                let pass = parser::pass(AllRules, &packet, carried, config);
+                let Some(pass) = switch.kind_of_pass(&packet, carried) else { continue };
                 let (program, phv) = by_program(&switch, &packet, pass, carried);
                 switch.pass(&packet, carried, &mut effects);
 

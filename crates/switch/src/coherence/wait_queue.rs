@@ -9,7 +9,7 @@
 use wire::{NodeId, RequesterId, Seq, SlotId};
 
 /// Flips the bits of slot and parity, so that 0 is the code of a slot that never follows anybody.
-const FLIP: u16 = 0x7f;
+pub(super) const FLIP: u16 = 0x7f;
 
 /// The code of an event of this requester.
 pub fn code(requester: RequesterId, seq: Seq) -> u16 {

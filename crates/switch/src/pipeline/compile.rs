@@ -19,7 +19,7 @@ use super::step::{Compute, Gate, Rmw, Step, Table};
 use super::verify::{mask, reads, writes};
 
 /// The select field of a step that has one program left, which it always runs.
-pub(super) const DECIDED: Field = Field::SINK;
+pub(crate) const DECIDED: Field = Field::SINK;
 
 /// Keys of up to so many bits are looked up directly.
 const DIRECT_BITS: u32 = 14;

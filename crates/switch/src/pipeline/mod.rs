@@ -7,6 +7,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | [`budget`] | what the published chip has: stages, memory, ALUs |
+//! | [`means`] | what a switch can do with a packet before and behind the stages: parser, multicast engine, deparser |
 //! | [`phv`] | fields, and the vector of one packet |
 //! | [`alu`] | what a stateful ALU can do to a cell |
 //! | [`primitive`] | what a stage's ALUs can do to PHV fields |
@@ -37,20 +38,22 @@ pub mod budget;
 pub mod builder;
 mod cells;
 mod code;
-mod compile;
+pub(crate) mod compile;
 pub mod error;
+pub mod means;
 pub mod phv;
 pub mod primitive;
 pub mod program;
-mod specialize;
+pub(crate) mod specialize;
 pub mod stage_map;
 pub mod step;
-mod verify;
+pub(crate) mod verify;
 
 pub use alu::Alu;
 pub use budget::Budget;
 pub use builder::ProgramBuilder;
 pub use error::BuildError;
+pub use means::{Headers, Means, Op};
 pub use phv::{Field, Phv};
 pub use primitive::Primitive;
 pub use program::{Plan, Program};

@@ -6,9 +6,9 @@ pub struct Field(pub(super) u8);
 
 impl Field {
     /// Where outputs go that nobody wants. No program can name it.
-    pub(super) const SINK: Self = Self(Phv::FIELDS as u8);
+    pub(crate) const SINK: Self = Self(Phv::FIELDS as u8);
 
-    pub(super) const fn index(self) -> usize {
+    pub(crate) const fn index(self) -> usize {
         self.0 as usize
     }
 }

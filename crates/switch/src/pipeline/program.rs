@@ -48,9 +48,34 @@ impl Program {
         wanted: &[Field],
         decided_by: &[Field],
     ) -> Result<Plan, BuildError> {
-        let blocks = specialize::blocks(&self.source, known, wanted, decided_by);
+        let blocks = self.blocks(known, wanted, decided_by);
         let blocks = blocks.iter().map(|block| (&block.steps[..], block.next.as_ref()));
         Ok(Plan(compile::code(&self.source, blocks)?))
+    }
+
+    /// The steps of such a plan.
+    pub(crate) fn blocks(
+        &self,
+        known: &[(Field, u64)],
+        wanted: &[Field],
+        decided_by: &[Field],
+    ) -> Vec<specialize::Block> {
+        specialize::blocks(&self.source, known, wanted, decided_by)
+    }
+
+    /// How many fields its PHV has.
+    pub(crate) fn fields(&self) -> usize {
+        self.source.fields.len()
+    }
+
+    /// Bits of a field.
+    pub(crate) fn bits(&self, field: Field) -> u32 {
+        self.source.fields[field.index()].bits
+    }
+
+    /// Bits of a cell and cells of every array.
+    pub(crate) fn arrays(&self) -> impl Iterator<Item = (u32, usize)> {
+        self.source.arrays.iter().map(|array| (array.bits, array.entries))
     }
 
     /// Runs one pass by a plan of this program. The parser has filled the fields that it supplies; of those that
@@ -84,6 +109,11 @@ impl Program {
     /// Sets a cell of an array, for checkers that put a switch into a state: no program can do this.
     pub fn set_cell(&mut self, array: ArrayId, index: usize, value: u64) {
         self.arrays[array.0].change(index, |_| (value, 0));
+    }
+
+    /// The same, of an array by its number.
+    pub(crate) fn set_cell_of(&mut self, array: usize, index: usize, value: u64) {
+        self.set_cell(ArrayId(array), index, value);
     }
 
     /// The cells of an array, for inspection.

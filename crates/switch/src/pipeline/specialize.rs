@@ -18,22 +18,22 @@ use super::verify::{reads, writes};
 
 /// Steps that are left, and what follows.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) struct Block {
-    pub(super) steps: Vec<Step>,
-    pub(super) next: Option<Split>,
+pub(crate) struct Block {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) next: Option<Split>,
     /// The fields that are read from here on, a bit for each.
     read: u64,
 }
 
 /// A decision: the numbers of the blocks that follow, by the values of a field.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Split {
-    pub(super) field: Field,
-    pub(super) to: Vec<usize>,
+pub(crate) struct Split {
+    pub(crate) field: Field,
+    pub(crate) to: Vec<usize>,
 }
 
 /// The blocks of a plan. It begins with the last.
-pub(super) fn blocks(
+pub(crate) fn blocks(
     program: &ProgramBuilder,
     known: &[(Field, u64)],
     wanted: &[Field],

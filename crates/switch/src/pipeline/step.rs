@@ -24,13 +24,19 @@ pub struct Array {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ArrayId(pub(super) usize);
 
+impl ArrayId {
+    pub(crate) const fn index(self) -> usize {
+        self.0
+    }
+}
+
 /// A condition on one field. A step whose gate is closed does not happen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gate {
-    pub(super) field: Field,
-    pub(super) mask: u64,
-    pub(super) value: u64,
-    pub(super) inverted: bool,
+    pub(crate) field: Field,
+    pub(crate) mask: u64,
+    pub(crate) value: u64,
+    pub(crate) inverted: bool,
 }
 
 impl Gate {
@@ -138,7 +144,7 @@ pub enum Match {
 
 impl Match {
     /// Mask and value in a field of so many bits.
-    pub(super) const fn ternary(self, field_mask: u64) -> (u64, u64) {
+    pub(crate) const fn ternary(self, field_mask: u64) -> (u64, u64) {
         match self {
             Self::Is(value) => (field_mask, value),
             Self::Has(bits) => (bits, bits),
@@ -149,14 +155,14 @@ impl Match {
 
 /// A step of a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Rmw(Rmw),
     Compute(Compute),
     Table(Table),
 }
 
 impl Step {
-    pub(super) const fn gate(&self) -> Option<Gate> {
+    pub(crate) const fn gate(&self) -> Option<Gate> {
         match self {
             Self::Rmw(rmw) => rmw.gate,
             Self::Compute(compute) => compute.gate,

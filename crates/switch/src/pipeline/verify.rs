@@ -266,7 +266,7 @@ pub(super) fn resources(map: &StageMap) -> Result<(), BuildError> {
 }
 
 /// A mask of so many low bits, 1 to 64.
-pub(super) const fn mask(bits: u32) -> u64 {
+pub(crate) const fn mask(bits: u32) -> u64 {
     u64::MAX >> (64 - bits)
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct Datagram {
     pub(super) messages: u64,
     /// One of them cannot wait.
     pub(super) urgent: bool,
+    /// It is one packet, without a record around it.
+    pub(super) single: bool,
     /// Bytes so far, the head included.
     pub(super) length: usize,
     /// Longer than that.
@@ -79,6 +81,20 @@ impl Burst {
         &mut datagram.bytes[start..start + size]
     }
 
+    /// Where a single packet for this peer goes, in a datagram of its own.
+    pub(super) fn single<const N: usize>(&mut self, to: PeerId) -> &mut [u8; N] {
+        let at = self.begin(to);
+        self.open[to.index()] = None;
+        let datagram = &mut self.datagrams[at];
+        (datagram.messages, datagram.urgent, datagram.single) = (1, true, true);
+        datagram.length += N;
+        let needed = datagram.length + TAG;
+        if datagram.bytes.len() < needed {
+            datagram.bytes.resize(needed.next_power_of_two(), 0);
+        }
+        datagram.bytes[envelope::HEAD..].first_chunk_mut().expect("it was made long enough")
+    }
+
     /// The datagrams, to be completed and sent.
     pub(super) fn datagrams(&mut self) -> &mut [Datagram] {
         &mut self.datagrams[..self.used]
@@ -100,10 +116,14 @@ impl Burst {
     }
 
     fn begin(&mut self, to: PeerId) -> usize {
+        if self.open.is_empty() {
+            self.open.resize(PeerId::COUNT, None);
+        }
         let at = self.used;
         match self.datagrams.get_mut(at) {
             Some(spare) => {
-                (spare.to, spare.messages, spare.urgent, spare.length) = (to, 0, false, envelope::HEAD);
+                (spare.to, spare.messages, spare.length) = (to, 0, envelope::HEAD);
+                (spare.urgent, spare.single) = (false, false);
             }
             None => {
                 let bytes = Vec::new();
@@ -111,6 +131,7 @@ impl Burst {
                     to,
                     messages: 0,
                     urgent: false,
+                    single: false,
                     length: envelope::HEAD,
                     bytes,
                 });

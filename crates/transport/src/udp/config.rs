@@ -30,6 +30,9 @@ pub struct UdpConfig {
     /// What [can wait](crate::Body::can_wait) travels in the datagram of the next message to its peer, where one is likely to
     /// follow soon. Fewer datagrams; who needs what is kept may get it a fraction of a millisecond later.
     pub coalescing: bool,
+    /// Packets without a payload between a node and the switch travel one in a datagram, where a switch program in the
+    /// kernel can take them. The same in all processes.
+    pub singles: bool,
     /// The settings that peers must have, too.
     pub terms: Terms,
 }
@@ -73,6 +76,9 @@ impl UdpConfig {
             || self.block > u64::from(wire::packet::MAX_PAYLOAD)
         {
             return Err(Error::Block { block: self.block });
+        }
+        if self.singles && (self.key.is_none() || !self.listen.is_ipv4()) {
+            return Err(Error::Singles { listen: self.listen });
         }
         for (at, (peer, advertised)) in self.peers.iter().enumerate() {
             let peer = *peer;
@@ -127,6 +133,11 @@ pub enum Error {
         /// The own one.
         listen: SocketAddr,
     },
+    /// A switch program in the kernel knows IPv4, and takes nothing without a key.
+    Singles {
+        /// The own address.
+        listen: SocketAddr,
+    },
     /// The system does not let us.
     Bind {
         /// The address asked for.
@@ -152,6 +163,10 @@ impl fmt::Display for Error {
             Self::Family { peer, address, listen } => {
                 write!(f, "{peer} at {address} cannot be reached from {listen}: one is IPv4, the other IPv6")
             }
+            Self::Singles { listen } => write!(
+                f,
+                "a switch program in the kernel takes an IPv4 address and a key file, and {listen} has not both"
+            ),
             Self::Bind { listen, error } => write!(f, "cannot listen on {listen}: {error}"),
             Self::Random(error) => write!(f, "no random numbers: {error}"),
         }

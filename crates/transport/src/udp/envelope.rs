@@ -4,11 +4,11 @@
 //! | --- | --- | --- |
 //! | 0..2 | magic | `RU` |
 //! | 2 | version | [`WIRE_VERSION`] |
-//! | 3 | kind | 1 data ([`super::record`]), 2 greeting ([`super::hello`]) |
+//! | 3 | kind | 1 data ([`super::record`]), 2 greeting ([`super::hello`]), 3 a single packet ([`super::single`]) |
 //! | 4, 5 | from, to | [`PeerId`] |
 //! | 6 | guard | 0 none, 1 a tag of 16 bytes at the end ([`super::tag`]) |
 //! | 7 | reserved | 0 |
-//! | 8..16 | counter | data: of this datagram; greeting: the last one used for this peer |
+//! | 8..16 | counter | data, single packet: of this datagram; greeting: the last one used for this peer |
 //! | 16..24 | sender's session | its first half; greeting: 0 |
 //! | 24..32 | receiver's session | its first half, as the sender knows it; greeting: 0 |
 //!
@@ -23,7 +23,7 @@ use crate::terms::WIRE_VERSION;
 /// Bytes of the head.
 pub(super) const HEAD: usize = 32;
 
-const MAGIC: [u8; 2] = *b"RU";
+pub(super) const MAGIC: [u8; 2] = *b"RU";
 
 /// What a datagram is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +31,7 @@ const MAGIC: [u8; 2] = *b"RU";
 pub(super) enum EnvelopeKind {
     Data = 1,
     Hello = 2,
+    Single = 3,
 }
 
 /// A head.
@@ -92,6 +93,7 @@ impl Envelope {
         let kind = match head[3] {
             1 => EnvelopeKind::Data,
             2 => EnvelopeKind::Hello,
+            3 => EnvelopeKind::Single,
             _ => return None,
         };
         let version = head[2];
@@ -174,7 +176,7 @@ mod tests {
         let mut good = [0; HEAD + 16];
         head(true).encode(good.first_chunk_mut().expect("long enough"));
         for (at, value) in
-            [(0, 0), (1, 0), (2, WIRE_VERSION + 1), (3, 0), (3, 3), (4, 200), (5, 200), (6, 2), (7, 1)]
+            [(0, 0), (1, 0), (2, WIRE_VERSION + 1), (3, 0), (3, 4), (4, 200), (5, 200), (6, 2), (7, 1)]
         {
             let mut bytes = good;
             bytes[at] = value;

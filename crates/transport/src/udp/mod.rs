@@ -12,6 +12,7 @@
 //! | `record` | messages, and pieces of them, in a datagram |
 //! | `reassembly` | messages out of their pieces |
 //! | `hello` | greetings: how sessions become known |
+//! | `single` | packets that travel one in a datagram, for a switch program in the kernel |
 //! | `session` | a peer, its session, and the session's keys |
 //! | `advertised` | addresses and names at which peers are reached |
 //! | `whereabouts` | where a peer is: lookups, and what it says itself |
@@ -49,6 +50,7 @@ mod reassembly;
 mod receive;
 mod record;
 mod session;
+mod single;
 mod tag;
 mod transport;
 mod unused;
@@ -60,5 +62,6 @@ pub use advertised::{Advertised, HostName, Lookup};
 pub(crate) use burst::Burst;
 pub use config::{Error, Naming, UdpConfig};
 pub use key::{Key, KeyError};
+pub use single::{NodeSession, SINGLE_KIND, SINGLE_MAGIC};
 pub use transport::UdpTransport;
 pub use unused::unused_addresses;

@@ -18,7 +18,7 @@ use super::hello::{Hello, Offer};
 use super::mmsg::{self, Arrival};
 use super::random;
 use super::reassembly::Reassembly;
-use super::record::{self, Record, Records};
+use super::record::{self, Record, RecordKind, Records};
 use super::session::{Greeting, Peer, Session, name};
 use super::transport::UdpTransport;
 use super::window::Window;
@@ -40,14 +40,20 @@ pub(super) struct Inbox {
 struct Sender {
     session: Option<Arc<Session>>,
     window: Window,
+    /// Of single packets: a switch program in the kernel has counters of its own.
+    singles: Window,
     reassembly: Reassembly,
 }
 
 impl Inbox {
     /// For messages up to this length.
     pub(super) fn new(longest: usize) -> Self {
-        let sender =
-            || Sender { session: None, window: Window::after(0), reassembly: Reassembly::new(longest) };
+        let sender = || Sender {
+            session: None,
+            window: Window::after(0),
+            singles: Window::after(0),
+            reassembly: Reassembly::new(longest),
+        };
         Self {
             buffers: <[[u64; mmsg::BUFFER]]>::new_box_zeroed_with_elems(mmsg::MOST).expect("2 MiB of memory"),
             arrivals: vec![Arrival::none(); mmsg::MOST],
@@ -129,21 +135,32 @@ impl UdpTransport {
         let sender = &mut senders[head.from.index()];
         match head.kind {
             EnvelopeKind::Hello => self.on_hello(&opened, peer, sender, arrival),
-            EnvelopeKind::Data => {
+            EnvelopeKind::Data | EnvelopeKind::Single => {
                 let Some(session) = sender.session.as_ref().filter(|session| {
                     head.from_session == name(session.theirs) && head.to_session == name(session.mine)
                 }) else {
                     self.ask(peer, arrival.from());
                     return Err(Cause::OtherIncarnation);
                 };
-                if !sender.window.is_new(head.counter) {
+                let is_single = head.kind == EnvelopeKind::Single;
+                let window = if is_single { &mut sender.singles } else { &mut sender.window };
+                if !window.is_new(head.counter) {
                     return Err(Cause::Replayed);
                 }
-                if !session.verify(head.counter, opened.covered, opened.tag) {
+                let verified = match is_single {
+                    true => session.verify_single(opened.covered, opened.tag),
+                    false => session.verify(head.counter, opened.covered, opened.tag),
+                };
+                if !verified {
                     return Err(Cause::WrongKey);
                 }
-                sender.window.accept(head.counter);
+                window.accept(head.counter);
                 session.hear();
+                if is_single {
+                    let mut each = |body: Body<'_>| each(head.from, body);
+                    let understood = record::deliver(RecordKind::Packet, opened.body, self.block, &mut each);
+                    return understood.then_some(()).ok_or(Cause::Malformed);
+                }
                 self.on_data(head.from, opened.body, sender, partial, each)
             }
         }
@@ -161,7 +178,7 @@ impl UdpTransport {
             |kind, content: &[u8]| record::deliver(kind, content, self.block, &mut |body| each(from, body));
         for record in Records(body) {
             let understood = match record.map_err(|_| Cause::Malformed)? {
-                Record::Whole(record::RecordKind::Whereabouts, content) => {
+                Record::Whole(RecordKind::Whereabouts, content) => {
                     self.on_whereabouts(from, content)?;
                     true
                 }
@@ -286,10 +303,16 @@ impl UdpTransport {
         let (me, them) = ((self.me, self.session), (peer.id, hello.session));
         let session = Arc::new(Session::new(self.key.as_ref(), me, them, address));
         sender.window = Window::after(hello.counter);
+        let is_same = |former: &Arc<Session>| (former.mine, former.theirs) == (session.mine, session.theirs);
+        if !sender.session.as_ref().is_some_and(is_same) {
+            // Their keys are new, so nothing old fits them. Of a session that only moves, what came stays known.
+            sender.singles = Window::after(0);
+        }
         self.lost(sender.reassembly.clear());
         sender.session = Some(Arc::clone(&session));
         peer.begin(session);
         self.handshakes.accept(peer.id);
+        self.sessions.fetch_add(1, Relaxed);
     }
 
     fn expire(&self, senders: &mut [Sender], partial: &mut bool) {

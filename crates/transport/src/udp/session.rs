@@ -14,6 +14,7 @@ use super::burst::Datagram;
 use super::coalescing::Coalescing;
 use super::envelope::{Envelope, EnvelopeKind, HEAD};
 use super::key::Key;
+use super::single::SingleKeys;
 use super::tag::{DATA_KEY, DataKey, TAG};
 use super::whereabouts::Whereabouts;
 use crate::peer::PeerId;
@@ -51,6 +52,7 @@ pub(super) struct Session {
 struct Keys {
     sending: DataKey,
     receiving: DataKey,
+    singles: SingleKeys,
 }
 
 impl Session {
@@ -67,16 +69,24 @@ impl Session {
             key.derive(b"rackmem udp data", &context, &mut bytes);
             DataKey::new(&bytes)
         };
-        let keys =
-            key.map(|key| Keys { sending: direction(key, me, peer), receiving: direction(key, peer, me) });
+        let keys = key.map(|key| Keys {
+            sending: direction(key, me, peer),
+            receiving: direction(key, peer, me),
+            singles: SingleKeys::new(key, me, peer),
+        });
         Self { mine: me.1, theirs: peer.1, address, keys, heard: AtomicBool::new(true) }
+    }
+
+    /// The keys of single packets.
+    pub(super) fn singles(&self) -> Option<&SingleKeys> {
+        self.keys.as_ref().map(|keys| &keys.singles)
     }
 
     /// Writes head and tag of a datagram. Returns its bytes.
     pub(super) fn seal<'a>(&self, me: PeerId, counter: u64, datagram: &'a mut Datagram) -> &'a [u8] {
         let head = Envelope {
             version: WIRE_VERSION,
-            kind: EnvelopeKind::Data,
+            kind: if datagram.single { EnvelopeKind::Single } else { EnvelopeKind::Data },
             from: me,
             to: datagram.to,
             guarded: self.keys.is_some(),
@@ -88,7 +98,10 @@ impl Session {
         head.encode(bytes.first_chunk_mut::<HEAD>().expect("a datagram has room for its head"));
         let mut length = datagram.length;
         if let Some(keys) = &self.keys {
-            let tag = keys.sending.tag(counter, &bytes[..length]);
+            let tag = match datagram.single {
+                true => keys.singles.tag(&bytes[..length]),
+                false => keys.sending.tag(counter, &bytes[..length]),
+            };
             bytes[length..length + TAG].copy_from_slice(&tag);
             length += TAG;
         }

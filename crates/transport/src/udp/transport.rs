@@ -55,6 +55,10 @@ pub struct UdpTransport {
     pub(super) inbox: Mutex<Inbox>,
     /// The last burst received was a full one.
     pub(super) more: AtomicBool,
+    /// Packets without a payload travel one in a datagram to and from the switch.
+    pub(super) singles: bool,
+    /// How many sessions have begun.
+    pub(super) sessions: AtomicU64,
     pub(super) counters: Counters,
     pub(super) handshakes: Arc<Handshakes>,
     /// The number of the next message that is sent in segments.
@@ -106,6 +110,8 @@ impl UdpTransport {
             most: config.datagram(),
             inbox: Mutex::new(Inbox::new(record::longest(config.block))),
             more: AtomicBool::new(false),
+            singles: config.singles,
+            sessions: AtomicU64::new(0),
             counters: Counters::default(),
             next_message: Default::default(),
             delayed: Delayed::default(),
@@ -211,7 +217,7 @@ impl UdpTransport {
             if peer.whereabouts.is_silent.load(Relaxed) {
                 self.reach_out(peer);
             }
-            if self.keeps(peer, &session, datagram) {
+            if !datagram.single && self.keeps(peer, &session, datagram) {
                 continue;
             }
             messages[count] = datagram.messages;
@@ -347,6 +353,12 @@ impl Transport for UdpTransport {
         if self.peer(to).is_none() {
             self.counters.dropped(Cause::Unreachable);
             return;
+        }
+        if let Message::Packet(header, Contents::None) = &message
+            && kind == RecordKind::Packet
+            && self.is_single(to)
+        {
+            return out.burst.single::<HEADER_BYTES>(to).copy_from_slice(header);
         }
         let content = message.bytes();
         let size = record::size(content);

@@ -348,6 +348,7 @@ mod tests {
             mtu: 1_500,
             block: 4096,
             coalescing: true,
+            singles: false,
             terms,
         };
         let peer_id = UdpTransport::bind(&config).expect("loopback");

@@ -53,6 +53,7 @@ impl<const MTU: usize, const KEY: bool> Rack for UdpRack<MTU, KEY> {
             mtu: MTU,
             block: 1 << 20,
             coalescing: true,
+            singles: false,
             terms: Terms::default(),
         };
         Box::new(UdpTransport::bind(&config).expect("opening a peer"))

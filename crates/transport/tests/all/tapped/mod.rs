@@ -60,6 +60,7 @@ pub(crate) fn config(me: PeerId, peers: &[(PeerId, SocketAddr)], key: Option<Key
         mtu,
         block: BLOCK,
         coalescing: true,
+        singles: false,
         terms: Terms::default(),
     }
 }

@@ -1,0 +1,206 @@
+//! A program with its maps, loaded.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddrV4;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+use switch::ebpf::memory::session;
+use switch::ebpf::{Code, Instruction, KernelProgram, Map, Named, SCRATCH_BYTES, StateLayout, datagram};
+use transport::udp::NodeSession;
+
+use crate::system::{self, Shared};
+
+/// Why the kernel does not run a program.
+#[derive(Debug)]
+pub struct Refused {
+    /// What was to be done.
+    pub step: &'static str,
+    /// What the kernel says.
+    pub error: io::Error,
+    /// The last lines of its verifier.
+    pub verifier: String,
+}
+
+impl Refused {
+    /// True if this process lacks the right: to bpf(2) at all, or to load programs.
+    pub fn for_lack_of_rights(&self) -> bool {
+        matches!(self.error.raw_os_error(), Some(libc::EPERM | libc::EACCES | libc::ENOSYS))
+            && self.verifier.is_empty()
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the kernel does not {}: {}", self.step, self.error)?;
+        if self.for_lack_of_rights() {
+            write!(f, " (it takes root, or the capabilities CAP_BPF and CAP_NET_ADMIN)")?;
+        }
+        if !self.verifier.is_empty() {
+            write!(f, "; its verifier says:\n{}", self.verifier)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// A program that the kernel has taken, with its state. It goes with this value.
+pub struct Loaded {
+    program: OwnedFd,
+    barrier: OwnedFd,
+    layout: StateLayout,
+    state: Shared,
+    _maps: [OwnedFd; 3],
+}
+
+/// What came of a test run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// [`switch::ebpf::verdict`].
+    pub verdict: u32,
+    /// Nanoseconds for one run, on average.
+    pub nanoseconds: u32,
+}
+
+impl Loaded {
+    /// Loads a program, with state that is all 0.
+    ///
+    /// # Errors
+    /// If the kernel refuses: [`Refused`] says at which step, and why.
+    pub fn load(program: &KernelProgram) -> Result<Self, Refused> {
+        let refused = |step| move |error| Refused { step, error, verifier: String::new() };
+        let lock = system::lock_map().map_err(refused("make a map with a spin lock"))?;
+        let state = system::state_map(program.layout.bytes).map_err(refused("make a map for the state"))?;
+        let scratch = system::scratch_map(SCRATCH_BYTES).map_err(refused("make a map for each processor"))?;
+        let instructions = with_maps(&program.code, |map| match map {
+            Map::Lock => &lock,
+            Map::State => &state,
+            Map::Scratch => &scratch,
+        });
+        let loaded = system::load(&instructions);
+        let loaded =
+            loaded.map_err(|(error, verifier)| Refused { step: "take the program", error, verifier })?;
+        let barrier = datagram::barrier().expect("it is short");
+        let barrier = system::load(&with_maps(&barrier, |_| &lock));
+        let barrier =
+            barrier.map_err(|(error, verifier)| Refused { step: "take the barrier", error, verifier })?;
+        let shared = Shared::map(&state, program.layout.bytes).map_err(refused("map the state"))?;
+        Ok(Self {
+            program: loaded,
+            barrier,
+            layout: program.layout.clone(),
+            state: shared,
+            _maps: [lock, state, scratch],
+        })
+    }
+
+    /// Runs the program on a frame, so many times.
+    ///
+    /// # Errors
+    /// If the kernel does not run it at all: a frame that is shorter than the head of an Ethernet frame, for one.
+    pub fn test_run(&self, frame: &[u8], times: u32) -> io::Result<Run> {
+        let ran = system::run(&self.program, frame, times)?;
+        Ok(Run { verdict: ran.verdict, nanoseconds: ran.nanoseconds })
+    }
+
+    /// A copy of the state.
+    pub fn state(&self, to: &mut Vec<u8>) {
+        self.state.read(to);
+    }
+
+    /// Where things are in the state.
+    pub const fn layout(&self) -> &StateLayout {
+        &self.layout
+    }
+
+    /// The switch is in this incarnation from now on: when this returns, no pass of another one is under way, and none begins.
+    ///
+    /// # Panics
+    /// If the kernel does not run a program that it has taken.
+    pub fn set_epoch(&mut self, epoch: u32) {
+        self.state.write(self.layout.epoch, &u64::from(epoch).to_le_bytes());
+        let ran = system::run(&self.barrier, &[0; 64], 1);
+        ran.unwrap_or_else(|error| panic!("the kernel does not run the barrier: {error}"));
+    }
+
+    /// Everything is forgotten but the counters and what is known of nodes; this node keeps the shadow.
+    pub fn clear(&mut self, shadow: u16) {
+        self.state.write(self.layout.shadow, &u64::from(shadow).to_le_bytes());
+        let arrays = self.layout.arrays.first().map_or(self.layout.bytes, |array| array.at);
+        self.state.clear(arrays);
+        self.forget_log();
+    }
+
+    /// Where datagrams for the switch go.
+    pub(crate) fn is_at(&mut self, here: SocketAddrV4) {
+        let (ip, port) = (here.ip().octets(), here.port().to_be_bytes());
+        self.state.write(self.layout.here, &[&ip[..], &port, &[0, 0]].concat());
+    }
+
+    /// Attaches the program to a device: as long as the link is there.
+    pub(crate) fn attach(&self, device: u32) -> io::Result<OwnedFd> {
+        system::attach(&self.program, device)
+    }
+
+    /// Writes down a life of a session with a node, at which the program does not look yet.
+    pub fn begin_life(&mut self, node: usize, new: &NodeSession) {
+        let life = self.other_life(node);
+        let keys =
+            [&new.theirs.to_le_bytes()[..], &new.mine.to_le_bytes(), &new.key_in, &new.key_out].concat();
+        self.state.write(life + session::THEIRS, &keys);
+        // No counter has come, but for 0, which nobody uses; and none has gone.
+        for (at, value) in [(session::NEWEST, 0_u64), (session::SEEN, 1), (session::WENT_OUT, 0)] {
+            self.state.write(life + at, &value.to_le_bytes());
+        }
+    }
+
+    /// The program looks at that life from now on.
+    pub fn switch_life(&mut self, node: usize) {
+        let at = self.layout.sessions + node * session::BYTES + session::WHICH;
+        let which = 1 - self.which(node);
+        self.state.write(at, &which.to_le_bytes());
+    }
+
+    /// Where a node is: at a device, with frames that begin like this.
+    pub fn place(&mut self, node: usize, device: u32, template: &[u8; session::TEMPLATE_BYTES]) {
+        let at = self.layout.sessions + node * session::BYTES;
+        self.state.write(at + session::TEMPLATE, template);
+        self.state.write(at + session::DEVICE, &u64::from(device).to_le_bytes());
+    }
+
+    fn which(&self, node: usize) -> u64 {
+        self.state.word(self.layout.sessions + node * session::BYTES + session::WHICH) & 1
+    }
+
+    fn other_life(&self, node: usize) -> usize {
+        let other = 1 - self.which(node) as usize;
+        self.layout.sessions + node * session::BYTES + session::LIFE + other * session::LIFE_BYTES
+    }
+
+    /// Forgets the packets that test runs have written down.
+    pub fn forget_log(&mut self) {
+        self.state.write(self.layout.log, &0_u64.to_le_bytes());
+    }
+}
+
+/// The instructions, with the numbers of the maps.
+fn with_maps<'a>(code: &Code, of: impl Fn(Map) -> &'a OwnedFd) -> Vec<Instruction> {
+    let mut instructions = code.instructions.clone();
+    for (at, map, named) in &code.maps {
+        let first = &mut instructions[*at];
+        first.number = of(*map).as_raw_fd();
+        // What kind of number it is: a map's, or the address of its entry.
+        first.from = match named {
+            Named::Itself => 1,
+            Named::Entry => 2,
+        };
+    }
+    instructions
+}
+
+impl fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loaded").field("program", &self.program).finish_non_exhaustive()
+    }
+}
