@@ -133,7 +133,7 @@ impl Loaded {
     }
 
     /// Where datagrams for the switch go.
-    pub(crate) fn is_at(&mut self, here: SocketAddrV4) {
+    pub fn is_at(&mut self, here: SocketAddrV4) {
         let (ip, port) = (here.ip().octets(), here.port().to_be_bytes());
         self.state.write(self.layout.here, &[&ip[..], &port, &[0, 0]].concat());
     }

@@ -20,7 +20,7 @@ fn config(nodes: usize, queue: bool) -> SwitchConfig {
 }
 
 /// None, and it is said, if this machine lets nobody load programs.
-fn loaded(program: &KernelProgram) -> Option<Loaded> {
+pub(crate) fn loaded(program: &KernelProgram) -> Option<Loaded> {
     match Loaded::load(program) {
         Ok(loaded) => Some(loaded),
         Err(refused) if refused.for_lack_of_rights() => {
@@ -184,7 +184,7 @@ fn packets(most: usize) -> usize {
     std::env::var("RACKMEM_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(most)
 }
 
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     let given = std::env::var("RACKMEM_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = given
         .unwrap_or_else(|| std::time::SystemTime::now().elapsed().map_or(1, |_| std::process::id().into()));

@@ -1,3 +1,4 @@
-//! The program in the kernel against the model.
+//! The program in the kernel: against the model, and what it makes of datagrams.
 
 mod against_the_model;
+mod datagrams;
