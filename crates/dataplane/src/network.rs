@@ -26,6 +26,16 @@ pub const MTU: usize = 9000;
 /// The port of UDP at which everybody listens: each in a network of its own.
 const UDP_PORT: u16 = 7400;
 
+/// Whether this process may have such a network, with a program in the kernel at its ports.
+///
+/// # Errors
+/// What is in the way.
+pub fn can_run() -> Result<(), String> {
+    let network = Network::new(1).map_err(|error| error.to_string())?;
+    drop(network);
+    crate::program::can_load().map_err(|refused| refused.to_string())
+}
+
 /// The namespaces of a rack.
 #[derive(Debug)]
 pub struct Network {

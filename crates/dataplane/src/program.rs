@@ -6,7 +6,9 @@ use std::net::SocketAddrV4;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use switch::ebpf::memory::session;
-use switch::ebpf::{Code, Instruction, KernelProgram, Map, Named, SCRATCH_BYTES, StateLayout, datagram};
+use switch::ebpf::{
+    ArrayLayout, Code, Instruction, KernelProgram, Map, Named, SCRATCH_BYTES, StateLayout, datagram,
+};
 use transport::udp::NodeSession;
 
 use crate::system::{self, Shared};
@@ -120,8 +122,7 @@ impl Loaded {
     /// If the kernel does not run a program that it has taken.
     pub fn set_epoch(&mut self, epoch: u32) {
         self.state.write(self.layout.epoch, &u64::from(epoch).to_le_bytes());
-        let ran = system::run(&self.barrier, &[0; 64], 1);
-        ran.unwrap_or_else(|error| panic!("the kernel does not run the barrier: {error}"));
+        self.barrier();
     }
 
     /// Everything is forgotten but the counters and what is known of nodes; this node keeps the shadow.
@@ -130,6 +131,30 @@ impl Loaded {
         let arrays = self.layout.arrays.first().map_or(self.layout.bytes, |array| array.at);
         self.state.clear(arrays);
         self.forget_log();
+    }
+
+    /// Sets a register cell: for the control plane, of entries at which no pass looks.
+    pub fn set_cell(&mut self, array: usize, index: usize, value: u64) {
+        let ArrayLayout { at, cell, entries, .. } = self.layout.arrays[array];
+        assert!(index < entries, "cell {index} of an array of {entries}");
+        self.state.write(at + index * cell, &value.to_le_bytes()[..cell]);
+    }
+
+    /// What is in a register cell.
+    pub fn cell(&self, array: usize, index: usize) -> u64 {
+        let ArrayLayout { at, cell, entries, .. } = self.layout.arrays[array];
+        assert!(index < entries, "cell {index} of an array of {entries}");
+        let at = at + index * cell;
+        self.state.word(at / 8 * 8) >> (at % 8 * 8) & (u64::MAX >> (64 - 8 * cell))
+    }
+
+    /// When this returns, every pass that had begun before is over.
+    ///
+    /// # Panics
+    /// If the kernel does not run a program that it has taken.
+    pub fn barrier(&self) {
+        let ran = system::run(&self.barrier, &[0; 64], 1);
+        ran.unwrap_or_else(|error| panic!("the kernel does not run the barrier: {error}"));
     }
 
     /// Where datagrams for the switch go.
@@ -182,6 +207,15 @@ impl Loaded {
     pub fn forget_log(&mut self) {
         self.state.write(self.layout.log, &0_u64.to_le_bytes());
     }
+}
+
+/// Whether this process may load programs.
+pub(crate) fn can_load() -> Result<(), Refused> {
+    let refused = |step| move |error| Refused { step, error, verifier: String::new() };
+    let lock = system::lock_map().map_err(refused("make a map with a spin lock"))?;
+    let barrier = datagram::barrier().expect("it is short");
+    let loaded = system::load(&with_maps(&barrier, |_| &lock));
+    loaded.map(drop).map_err(|(error, verifier)| Refused { step: "take a program", error, verifier })
 }
 
 /// The instructions, with the numbers of the maps.

@@ -1,13 +1,14 @@
-//! The fields of a [`Packet`]'s header, for those who look at some of them where they lie, or change them there: a
-//! switch's parser and deparser.
+//! The fields of headers, for those who look at some of them where they lie, or change them there: a switch's parser
+//! and deparser.
 //!
-//! [`HeaderField::place`] says where a field lies in the layout that [`Packet::encode`] writes; [`Packet::field`] and
-//! [`Packet::set_field`] do the same to a packet that has been taken apart.
+//! [`HeaderFields::place`] says where a field lies in the layout that the packet's `encode` writes; [`Headed`] does the same
+//! to a packet that has been taken apart.
 
-use crate::addr::BlockTag;
+use crate::addr::{BlockTag, GlobalAddr};
 use crate::coherence::{GlobalStatus, PacketKind, Status};
 use crate::copyset::Copyset;
-use crate::ids::{Endpoint, Seq, SwitchEpoch};
+use crate::ids::{Endpoint, NodeId, Seq, SwitchEpoch};
+use crate::locks::{LockEnd, LockKind, LockPacket, Mode, Term};
 use crate::packet::Packet;
 
 crate::listed! {
@@ -50,26 +51,55 @@ impl Place {
         Self { at, bytes, bit: None }
     }
 
-    const fn flag(bit: u32) -> Self {
-        Self { at: 6, bytes: 1, bit: Some(bit) }
+    const fn flag(at: usize, bit: u32) -> Self {
+        Self { at, bytes: 1, bit: Some(bit) }
     }
 }
 
-/// The word that names the node to which a packet goes, and the one that names the agent there.
-pub const TO: (Place, Place) = (Place::word(38, 2), Place::word(41, 1));
-/// The same of the sender.
-pub const FROM: (Place, Place) = (Place::word(36, 2), Place::word(40, 1));
+/// The fields of one kind of header.
+pub trait HeaderFields: Copy {
+    /// The word that names the node to which a packet goes, and the one that names the agent there.
+    const TO: (Place, Place);
+    /// The same of the sender.
+    const FROM: (Place, Place);
 
-impl HeaderField {
     /// Where it lies.
-    pub const fn place(self) -> Place {
+    fn place(self) -> Place;
+}
+
+/// A packet that has been taken apart: its fields as numbers.
+pub trait Headed: Copy {
+    /// Its header's fields.
+    type Field: HeaderFields;
+
+    /// The value of a field.
+    fn field(&self, field: Self::Field) -> u64;
+
+    /// Sets a field.
+    ///
+    /// # Panics
+    /// If the field has no such value: whoever rewrites a packet knows what it writes.
+    fn set_field(&mut self, field: Self::Field, value: u64);
+
+    /// It is for this agent of a node.
+    fn send_to(&mut self, agent: u8, node: u64);
+
+    /// It is from this one.
+    fn send_from(&mut self, agent: u8, node: u64);
+}
+
+impl HeaderFields for HeaderField {
+    const TO: (Place, Place) = (Place::word(38, 2), Place::word(41, 1));
+    const FROM: (Place, Place) = (Place::word(36, 2), Place::word(40, 1));
+
+    fn place(self) -> Place {
         match self {
             Self::Kind => Place::word(3, 1),
             Self::Event => Place::word(4, 1),
             Self::Status => Place::word(5, 1),
-            Self::Provider => Place::flag(0),
-            Self::InSwitch => Place::flag(1),
-            Self::Repeated => Place::flag(2),
+            Self::Provider => Place::flag(6, 0),
+            Self::InSwitch => Place::flag(6, 1),
+            Self::Repeated => Place::flag(6, 2),
             Self::GlobalStatus => Place::word(7, 1),
             Self::Tag => Place::word(8, 8),
             Self::Copyset => Place::word(16, 8),
@@ -83,10 +113,11 @@ impl HeaderField {
     }
 }
 
-impl Packet {
-    /// The value of a field.
+impl Headed for Packet {
+    type Field = HeaderField;
+
     #[inline(always)]
-    pub const fn field(&self, field: HeaderField) -> u64 {
+    fn field(&self, field: HeaderField) -> u64 {
         match field {
             HeaderField::Kind => self.kind as u64,
             HeaderField::Event => self.event as u64,
@@ -106,12 +137,8 @@ impl Packet {
         }
     }
 
-    /// Sets a field.
-    ///
-    /// # Panics
-    /// If the field has no such value: whoever rewrites a packet knows what it writes.
     #[inline(always)]
-    pub fn set_field(&mut self, field: HeaderField, value: u64) {
+    fn set_field(&mut self, field: HeaderField, value: u64) {
         let byte = value as u8;
         match field {
             HeaderField::Kind => self.kind = PacketKind::from_wire(byte).expect("a kind"),
@@ -134,20 +161,138 @@ impl Packet {
         }
     }
 
-    /// The endpoint of this agent on a node.
     #[inline(always)]
-    pub fn send_to(&mut self, agent: u8, node: u64) {
+    fn send_to(&mut self, agent: u8, node: u64) {
         self.to = Endpoint::from_wire(agent, node as u16).expect("an agent");
+    }
+
+    #[inline(always)]
+    fn send_from(&mut self, agent: u8, node: u64) {
+        self.from = Endpoint::from_wire(agent, node as u16).expect("an agent");
+    }
+}
+
+crate::listed! {
+    /// A field of the header of a packet about a lock, as a number.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[allow(missing_docs, reason = "the names are those of the packet's fields")]
+    pub enum LockField {
+        Kind,
+        Writes,
+        Once,
+        HasCopy,
+        Status,
+        Queued,
+        /// The node + 1; 0 if there is none.
+        Next,
+        Lock,
+        Term,
+        Nodes,
+        Waiting,
+        Writers,
+        Node,
+        Epoch,
+        Len,
+        Payload,
+        Number,
+    }
+}
+
+impl HeaderFields for LockField {
+    const TO: (Place, Place) = (Place::word(52, 2), Place::word(55, 1));
+    const FROM: (Place, Place) = (Place::word(50, 2), Place::word(54, 1));
+
+    fn place(self) -> Place {
+        match self {
+            Self::Kind => Place::word(3, 1),
+            Self::Writes => Place::flag(4, 0),
+            Self::Once => Place::flag(4, 1),
+            Self::HasCopy => Place::flag(4, 2),
+            Self::Status => Place::word(5, 1),
+            Self::Queued => Place::word(6, 1),
+            Self::Next => Place::word(7, 1),
+            Self::Lock => Place::word(8, 8),
+            Self::Term => Place::word(16, 8),
+            Self::Nodes => Place::word(24, 8),
+            Self::Waiting => Place::word(32, 8),
+            Self::Writers => Place::word(40, 8),
+            Self::Node => Place::word(48, 2),
+            Self::Epoch => Place::word(56, 4),
+            Self::Len => Place::word(60, 4),
+            Self::Payload => Place::word(64, 4),
+            Self::Number => Place::word(68, 4),
+        }
+    }
+}
+
+impl Headed for LockPacket {
+    type Field = LockField;
+
+    #[inline(always)]
+    fn field(&self, field: LockField) -> u64 {
+        match field {
+            LockField::Kind => self.kind as u64,
+            LockField::Writes => u64::from(self.mode == Mode::Write),
+            LockField::Once => u64::from(self.once),
+            LockField::HasCopy => u64::from(self.has_copy),
+            LockField::Status => u64::from(self.status.to_wire()),
+            LockField::Queued => self.queue.len() as u64,
+            LockField::Next => self.next.map_or(0, |node| u64::from(node.0) + 1),
+            LockField::Lock => self.lock.bits(),
+            LockField::Term => self.term.0,
+            LockField::Nodes => self.nodes.bits(),
+            LockField::Waiting => self.waiting.bits(),
+            LockField::Writers => self.writers.bits(),
+            LockField::Node => u64::from(self.node.0),
+            LockField::Epoch => u64::from(self.epoch.0),
+            LockField::Len => u64::from(self.len),
+            LockField::Payload => u64::from(self.payload),
+            LockField::Number => u64::from(self.number),
+        }
+    }
+
+    #[inline(always)]
+    fn set_field(&mut self, field: LockField, value: u64) {
+        match field {
+            LockField::Kind => self.kind = LockKind::from_wire(value as u8).expect("a kind"),
+            LockField::Writes => self.mode = if value != 0 { Mode::Write } else { Mode::Read },
+            LockField::Once => self.once = value != 0,
+            LockField::HasCopy => self.has_copy = value != 0,
+            LockField::Status => self.status = Status::from_wire(value as u8).expect("a status"),
+            LockField::Queued => assert_eq!(value, self.queue.len() as u64, "a list is not cut by a number"),
+            LockField::Next => self.next = (value as u16).checked_sub(1).map(NodeId),
+            LockField::Lock => self.lock = GlobalAddr::from_bits(value),
+            LockField::Term => self.term = Term(value),
+            LockField::Nodes => self.nodes = Copyset::from_bits(value),
+            LockField::Waiting => self.waiting = Copyset::from_bits(value),
+            LockField::Writers => self.writers = Copyset::from_bits(value),
+            LockField::Node => self.node = NodeId(value as u16),
+            LockField::Epoch => self.epoch = SwitchEpoch(value as u32),
+            LockField::Len => self.len = value as u32,
+            LockField::Payload => self.payload = value as u32,
+            LockField::Number => self.number = value as u32,
+        }
+    }
+
+    #[inline(always)]
+    fn send_to(&mut self, agent: u8, node: u64) {
+        self.to = LockEnd::from_wire(agent, node as u16).expect("an agent");
+    }
+
+    #[inline(always)]
+    fn send_from(&mut self, agent: u8, node: u64) {
+        self.from = LockEnd::from_wire(agent, node as u16).expect("an agent");
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{Incarnation, NodeId, RequesterId, SlotId};
+    use crate::ids::{Incarnation, RequesterId, SlotId};
+    use crate::locks;
     use crate::packet::HEADER_BYTES;
 
-    fn word(bytes: &[u8; HEADER_BYTES], place: Place) -> u64 {
+    fn word(bytes: &[u8], place: Place) -> u64 {
         let word = (0..place.bytes).fold(0, |word, at| word | u64::from(bytes[place.at + at]) << (8 * at));
         place.bit.map_or(word, |bit| word >> bit & 1)
     }
@@ -176,7 +321,31 @@ mod tests {
         packet.send_to(2, 9);
         packet.encode(&mut bytes);
         assert_eq!(packet.to, Endpoint::CacheAgent(NodeId(9)));
-        assert_eq!((word(&bytes, TO.0), word(&bytes, TO.1)), (9, 2));
-        assert_eq!((word(&bytes, FROM.0), word(&bytes, FROM.1)), (3, 1));
+        let [to, from] = [HeaderField::TO, HeaderField::FROM];
+        assert_eq!((word(&bytes, to.0), word(&bytes, to.1)), (9, 2));
+        assert_eq!((word(&bytes, from.0), word(&bytes, from.1)), (3, 1));
+    }
+
+    #[test]
+    fn so_it_is_with_packets_about_locks() {
+        let mut packet = LockPacket::new(LockKind::Move, GlobalAddr::new(NodeId(2), 4096), 64, NodeId(1));
+        let mut bytes = [0; locks::HEADER_BYTES + 64];
+        for (at, field) in LockField::ALL.into_iter().enumerate().filter(|(_, it)| *it != LockField::Queued) {
+            packet.set_field(field, 1 + at as u64 % 2);
+            packet.encode(&mut bytes);
+            for field in LockField::ALL {
+                let (found, said) = (word(&bytes, field.place()), packet.field(field));
+                assert_eq!(found, said, "{field:?}");
+            }
+        }
+        packet.queue.push(NodeId(5), Mode::Read);
+        packet.send_to(1, 9);
+        packet.send_from(2, 3);
+        packet.encode(&mut bytes);
+        assert_eq!((packet.to, packet.from), (LockEnd::Agent(NodeId(9)), LockEnd::Home(NodeId(3))));
+        let [to, from] = [LockField::TO, LockField::FROM];
+        assert_eq!((word(&bytes, to.0), word(&bytes, to.1)), (9, 1));
+        assert_eq!((word(&bytes, from.0), word(&bytes, from.1)), (3, 2));
+        assert_eq!(word(&bytes, LockField::Queued.place()), 1);
     }
 }

@@ -41,7 +41,7 @@ pub mod time;
 pub use addr::{BlockSize, BlockTag, Discipline, GlobalAddr, NoAddress};
 pub use coherence::{GlobalStatus, PacketKind, Refusal, Status};
 pub use copyset::Copyset;
-pub use header::HeaderField;
+pub use header::{Headed, HeaderField, HeaderFields, LockField};
 pub use ids::{Endpoint, Incarnation, NodeId, RequesterId, Seq, SlotId, SwitchEpoch};
 pub use locks::{LockEnd, LockKind, LockPacket, Mode, SIZED, Term, WaitList, region_bytes};
 pub use packet::{Packet, ParseError};

@@ -37,8 +37,14 @@ use crate::packet::MAX_PAYLOAD;
 /// Bytes of an encoded packet before its queue.
 pub const HEADER_BYTES: usize = 72;
 
-const MAGIC: [u8; 2] = *b"RL";
-const VERSION: u8 = 1;
+/// What a header begins with.
+pub const MAGIC: [u8; 2] = *b"RL";
+/// The version of this layout.
+pub const VERSION: u8 = 1;
+/// The place of [`MAGIC`].
+pub const MAGIC_AT: usize = 0;
+/// That of the version, 1 byte.
+pub const VERSION_AT: usize = 2;
 const FLAG_WRITE: u8 = 1;
 const FLAG_ONCE: u8 = 2;
 const FLAG_HAS_COPY: u8 = 4;
@@ -191,7 +197,8 @@ impl LockEnd {
         }
     }
 
-    const fn to_wire(self) -> (u8, u16) {
+    /// Wire form: the agent, and its node.
+    pub const fn to_wire(self) -> (u8, u16) {
         match self {
             Self::Switch => (0, 0),
             Self::Agent(node) => (1, node.0),
@@ -199,7 +206,8 @@ impl LockEnd {
         }
     }
 
-    const fn from_wire(agent: u8, node: u16) -> Option<Self> {
+    /// The machine with this wire form.
+    pub const fn from_wire(agent: u8, node: u16) -> Option<Self> {
         match agent {
             0 if node == 0 => Some(Self::Switch),
             1 => Some(Self::Agent(NodeId(node))),

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use rackmem::SwitchProcess;
+use rackmem::rack_file::{DataPlane, Placement};
+use rackmem::{RackFile, SwitchProcess};
 use tracing::info;
 
 use super::log::LogArgs;
@@ -17,6 +18,7 @@ const EXAMPLES: &str = "\
 Examples:
   rackmem switch                                    the switch of the rack in ./rack.toml
   rackmem switch --config lab.toml --metrics 127.0.0.1:9400
+  rackmem switch --port eth1 --port eth2            its program in the kernel, at these ports (docs/kernel.md)
 The stage map of the switch program: rackmem pipeline";
 
 /// Which rack, and who may ask how it is.
@@ -34,12 +36,55 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
 
+    /// Where its coherence program runs, if not where the rack file says
+    #[arg(long, value_enum, value_name = "WHERE")]
+    data_plane: Option<Where>,
+
+    /// A device at which nodes are, for a program in the kernel, in place of those in the rack file; once for each
+    #[arg(long = "port", value_name = "DEVICE")]
+    ports: Vec<String>,
+
     #[command(flatten)]
     log: LogArgs,
 
     /// End when standard input closes
     #[arg(long, hide = true)]
     owned: bool,
+}
+
+/// Where the coherence program of the switch runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Where {
+    /// In this process
+    Process,
+    /// In the kernel, at the ports (as root)
+    Kernel,
+}
+
+impl Args {
+    /// Where the program runs: as the flags say, or the file.
+    fn data_plane(&self, file: &RackFile) -> Result<DataPlane, Fault> {
+        let of_file = match &file.placement {
+            Placement::Udp { data_plane, .. } => data_plane.clone(),
+            Placement::SharedMemory { .. } => DataPlane::Process,
+        };
+        let in_kernel = match self.data_plane {
+            Some(given) => given == Where::Kernel,
+            None => of_file != DataPlane::Process,
+        };
+        if !in_kernel {
+            return match self.ports.first() {
+                None => Ok(DataPlane::Process),
+                Some(port) => Err(Fault::usage(format_args!(
+                    "--port {port} is where a program in the kernel would be, and this switch's runs in its process: add --data-plane kernel, or leave the port out"
+                ))),
+            };
+        }
+        match of_file {
+            DataPlane::Kernel { ports } if self.ports.is_empty() => Ok(DataPlane::Kernel { ports }),
+            _ => Ok(DataPlane::Kernel { ports: self.ports.clone() }),
+        }
+    }
 }
 
 /// Runs the command: until Ctrl-C, or a polite kill.
@@ -51,7 +96,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         owner::watch(&stop)?;
     }
     runtime::prepare(&file.runtime)?;
-    let mut switch = SwitchProcess::open(&file, &args.location.read()?)
+    let data_plane = args.data_plane(&file)?;
+    let mut switch = SwitchProcess::open_in(&file, &args.location.read()?, &data_plane)
         .map_err(|error| Fault::failed(format_args!("the switch of rack `{}`: {error}", file.name)))?;
     let answers = Answers::new(&file, switch.watch());
     let status = socket::serve(&file, answers.clone())?;
@@ -59,7 +105,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     http.transpose()?;
     let (rack, nodes, transport) = (file.name.as_str(), file.config.nodes, file.transport().name());
     let news = News::of(None, args.owned).go_on(switch.peers(), stop.clone())?;
-    info!(target: "rackmem", rack, nodes, transport, "serving; Ctrl-C ends it");
+    let data_plane = data_plane.name();
+    info!(target: "rackmem", rack, nodes, transport, data_plane, "serving; Ctrl-C ends it");
     switch.run(stop.flag());
     info!(target: "rackmem", rack, "ended, as it was told to");
     drop((switch, status));

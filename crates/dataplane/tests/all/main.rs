@@ -1,4 +1,6 @@
 //! The program in the kernel: against the model, and what it makes of datagrams.
 
 mod against_the_model;
+mod blocks;
 mod datagrams;
+mod locks;

@@ -155,6 +155,18 @@ pub fn example(name: &str, transport: TransportKind, addresses: &[SocketAddr], g
         "# metrics = \"127.0.0.1:9400\"".to_owned(),
         "Prometheus metrics over HTTP, and `rackmem status` from other machines; without it, none",
     );
+    if udp {
+        line(
+            &mut text,
+            "# data_plane = \"process\"".to_owned(),
+            "\"kernel\": the switch's program is in the kernel of its machine, at its ports (docs/kernel.md)",
+        );
+        line(
+            &mut text,
+            "# ports = \"eth1 eth2\"".to_owned(),
+            "the devices behind which the nodes are, for that",
+        );
+    }
     for (id, address) in addresses.iter().skip(1).enumerate() {
         let _ = write!(text, "\n[[node]]\nid = {id}\n");
         if udp {

@@ -111,7 +111,31 @@ pub enum Placement {
         key: Option<Key>,
         /// The longest datagram that all paths between them carry, IP and UDP headers included.
         mtu: usize,
+        /// Where the switch's coherence program runs.
+        data_plane: DataPlane,
     },
+}
+
+/// Where the coherence program of a rack's switch runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DataPlane {
+    /// In the switch's process.
+    Process,
+    /// In the kernel, at these devices of the switch's machine; whoever starts the switch may name others.
+    Kernel {
+        /// The devices.
+        ports: Vec<String>,
+    },
+}
+
+impl DataPlane {
+    /// Its name in the file.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Kernel { .. } => "kernel",
+        }
+    }
 }
 
 /// What carries the messages of a rack.

@@ -11,7 +11,7 @@ use transport::{PeerId, Transport, shm, udp};
 use wire::NodeId;
 
 use super::location::{ADVERTISE, LISTEN, Location};
-use super::{Placement, RackFile};
+use super::{DataPlane, Placement, RackFile};
 use crate::config::{ConfigError, ProcessConfig};
 use crate::error::JoinError;
 use crate::peers::{PeerEvent, PeerWatch};
@@ -30,6 +30,10 @@ pub enum StartError {
     NoAddress(String),
     /// The environment says where this place is, and that cannot be.
     Location(String),
+    /// The switch's program was to be in the kernel, and the rack's file says that it is in the process.
+    DataPlane,
+    /// The switch's program is to be in the kernel, and something is in the way.
+    Kernel(dataplane::kernel::Error),
     /// The rack is impossible.
     Config(ConfigError),
     /// The rack did not let the node in.
@@ -53,6 +57,10 @@ impl fmt::Display for StartError {
                 "nothing can listen at {address}: the rack is in shared memory; leave the address out (--listen, --advertise, {LISTEN}, {ADVERTISE}), or write transport = \"udp\""
             ),
             Self::Location(what) => f.write_str(what),
+            Self::DataPlane => f.write_str(
+                "the rack's file has the switch's program in its process: write data_plane = \"kernel\" under [switch], in the files of all places",
+            ),
+            Self::Kernel(error) => error.fmt(f),
             Self::Config(error) => error.fmt(f),
             Self::Join(error) => error.fmt(f),
             Self::Hindered { error, why } => write!(f, "{error}\n{why}"),
@@ -60,12 +68,19 @@ impl fmt::Display for StartError {
     }
 }
 
+/// A place's transport, as what it is.
+enum Open {
+    SharedMemory(Arc<dyn Transport>),
+    Udp(Arc<udp::UdpTransport>),
+}
+
 impl std::error::Error for StartError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::SharedMemory(error) => Some(error),
             Self::Udp(error) => Some(error),
-            Self::NoAddress(_) | Self::Location(_) => None,
+            Self::NoAddress(_) | Self::Location(_) | Self::DataPlane => None,
+            Self::Kernel(error) => Some(error),
             Self::Config(error) => Some(error),
             Self::Join(error) | Self::Hindered { error, .. } => Some(error),
         }
@@ -104,6 +119,14 @@ impl RackFile {
     /// # Panics
     /// If the rack has no such node.
     pub fn open_at(&self, place: PeerId, location: &Location) -> Result<Arc<dyn Transport>, StartError> {
+        let open = self.open_as(place, location)?;
+        Ok(match open {
+            Open::SharedMemory(transport) => transport,
+            Open::Udp(transport) => transport,
+        })
+    }
+
+    fn open_as(&self, place: PeerId, location: &Location) -> Result<Open, StartError> {
         let payload = self.config.most_payload();
         match (&self.placement, location.given()) {
             (Placement::SharedMemory { .. }, Some(address)) => Err(StartError::NoAddress(address)),
@@ -115,9 +138,10 @@ impl RackFile {
                     ring_bytes: Some(self.config.ring_bytes()),
                     terms: self.terms(),
                 };
-                Ok(Arc::new(shm::ShmTransport::open(&config).map_err(StartError::SharedMemory)?))
+                let transport = shm::ShmTransport::open(&config).map_err(StartError::SharedMemory)?;
+                Ok(Open::SharedMemory(Arc::new(transport)))
             }
-            (Placement::Udp { switch, nodes, key, mtu }, _) => {
+            (Placement::Udp { switch, nodes, key, mtu, data_plane }, _) => {
                 let nodes = self.nodes().map(PeerId::node).zip(nodes);
                 let (mine, peers): (Vec<_>, Vec<_>) =
                     nodes.chain([(PeerId::SWITCH, switch)]).partition(|(other, _)| *other == place);
@@ -138,10 +162,10 @@ impl RackFile {
                     mtu,
                     block,
                     coalescing: true,
-                    singles: false,
+                    singles: matches!(data_plane, DataPlane::Kernel { .. }),
                     terms,
                 };
-                Ok(Arc::new(udp::UdpTransport::bind(&config).map_err(StartError::Udp)?))
+                Ok(Open::Udp(Arc::new(udp::UdpTransport::bind(&config).map_err(StartError::Udp)?)))
             }
         }
     }
@@ -246,9 +270,33 @@ impl SwitchProcess {
     /// The switch of the rack that this file describes, at this location (see [`RackFile::open_at`]).
     ///
     /// # Errors
-    /// If another process is the switch, or the system does not let us listen.
+    /// If another process is the switch, or the system does not let us listen; and if its program belongs into the kernel, and
+    /// the kernel or a port does not let us.
     pub fn open(file: &RackFile, location: &Location) -> Result<Self, StartError> {
-        let transport = file.open_at(PeerId::SWITCH, location)?;
-        Self::new(&file.config, &file.process(), transport).map_err(StartError::Config)
+        let data_plane = match &file.placement {
+            Placement::Udp { data_plane, .. } => data_plane.clone(),
+            Placement::SharedMemory { .. } => DataPlane::Process,
+        };
+        Self::open_in(file, location, &data_plane)
+    }
+
+    /// The same, with its coherence program in the kernel or in the process, whatever the file says.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); and for the kernel, if the file does not say so: then nodes send what no program there knows.
+    pub fn open_in(file: &RackFile, location: &Location, data_plane: &DataPlane) -> Result<Self, StartError> {
+        let new = |transport| Self::new(&file.config, &file.process(), transport).map_err(StartError::Config);
+        let open = file.open_as(PeerId::SWITCH, location)?;
+        match (open, data_plane) {
+            (Open::SharedMemory(transport), _) => new(transport),
+            (Open::Udp(transport), DataPlane::Process) => new(transport),
+            (Open::Udp(transport), DataPlane::Kernel { ports }) => {
+                if matches!(&file.placement, Placement::Udp { data_plane: DataPlane::Process, .. }) {
+                    return Err(StartError::DataPlane);
+                }
+                let switch = new(Arc::clone(&transport) as _)?;
+                switch.at_ports(&file.config, transport, ports).map_err(StartError::Kernel)
+            }
+        }
     }
 }

@@ -13,7 +13,7 @@ use super::error::Mistakes;
 use super::location::{Endpoint, wrong_to_send_to};
 use super::parse::Tables;
 use super::table::{Placed, Table};
-use super::{Placement, TransportKind};
+use super::{DataPlane, Placement, TransportKind};
 
 /// IPv6 asks this of every path.
 const LEAST_MTU: u64 = 1_280;
@@ -24,6 +24,7 @@ const DEFAULT_MTU: usize = 1_500;
 const TRANSPORTS: &str = "transport = \"udp\" (between machines) or \"shm\" (all places on one machine)";
 const SWITCH_EXAMPLE: &str = "\"10.0.0.1:7400\"";
 const NODE_EXAMPLE: &str = "\"10.0.0.2:7400\"";
+const PORTS_EXAMPLE: &str = "\"eth1 eth2\"";
 const METRICS_EXAMPLE: &str = "\"127.0.0.1:9400\"";
 const KEY_EXAMPLE: &str = "\"rack.key\"";
 
@@ -145,6 +146,12 @@ fn refuse_network(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) {
             mistakes.add(at, format_args!("{} has an address that nothing listens on {INSTEAD}", table.name));
         }
     }
+    if let Some(switch) = &tables.switch {
+        for key in ["data_plane", "ports"].into_iter().filter(|key| switch.has(key)) {
+            let at = switch.place_of(key);
+            mistakes.add(at, format_args!("`{key}` has no meaning (there are no ports) {INSTEAD}"));
+        }
+    }
     for (key, why) in [("key", "file permissions guard shared memory"), ("mtu", "there are no datagrams")] {
         if tables.rack.has(key) {
             let at = tables.rack.place_of(key);
@@ -192,6 +199,7 @@ fn udp(
             ),
         );
     }
+    let data_plane = tables.switch.and_then(|switch| data_plane(&switch, &all[0], tables, mistakes));
     let loopback = beyond.is_none();
     let mut endpoints = all.into_iter().map(|it| it.endpoint);
     Some(Placement::Udp {
@@ -199,7 +207,48 @@ fn udp(
         nodes: endpoints.collect(),
         key,
         mtu: mtu.unwrap_or(if loopback { MOST_MTU as usize } else { DEFAULT_MTU }),
+        data_plane: data_plane.unwrap_or(DataPlane::Process),
     })
+}
+
+fn data_plane(
+    switch: &Table<'_>,
+    listening: &Listening,
+    tables: &Tables<'_>,
+    mistakes: &mut Mistakes<'_>,
+) -> Option<DataPlane> {
+    const EXAMPLE: &str = "\"kernel\"";
+    let given = switch.text("data_plane", EXAMPLE, mistakes);
+    let ports = switch.text("ports", PORTS_EXAMPLE, mistakes);
+    let kernel = match given.map(|given| given.value) {
+        None | Some("process") => false,
+        Some("kernel") => true,
+        Some(other) => {
+            let what =
+                format!("no switch's program runs in `{other}`: write data_plane = {EXAMPLE} or \"process\"");
+            mistakes.add(switch.place_of("data_plane"), what);
+            return None;
+        }
+    };
+    if !kernel {
+        return Some(DataPlane::Process);
+    }
+    let ip = listening.endpoint.listen.ip();
+    if !ip.is_ipv4() || ip.is_unspecified() {
+        let what = format!(
+            "a switch's program in the kernel takes an IPv4 address of its own, and {ip} is none: write the one that the nodes use, for example listen = {SWITCH_EXAMPLE}"
+        );
+        mistakes.add(listening.at, what);
+    }
+    if !tables.rack.has("key") {
+        let what = format!(
+            "a program in the kernel takes packets with a tag only: write key = {KEY_EXAMPLE} under [rack], and make that file with: rackmem key rack.key"
+        );
+        mistakes.add(switch.place_of("data_plane"), what);
+    }
+    let ports =
+        ports.map_or(Vec::new(), |ports| ports.value.split_ascii_whitespace().map(str::to_owned).collect());
+    Some(DataPlane::Kernel { ports })
 }
 
 fn listen(table: &Table<'_>, whose: &str, example: &str, mistakes: &mut Mistakes<'_>) -> Option<Listening> {

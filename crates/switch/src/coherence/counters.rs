@@ -2,6 +2,8 @@
 
 use wire::{PacketKind, Refusal};
 
+use crate::pipeline::Counts;
+
 wire::listed! {
     /// Why a packet was dropped.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -87,9 +89,13 @@ impl Counters {
     pub(super) const fn count_packet(&mut self, kind: PacketKind) {
         self.packets[kind as usize] += 1;
     }
+}
+
+impl Counts for Counters {
+    type Counted = Counted;
 
     #[inline]
-    pub(super) const fn count(&mut self, what: Counted) {
+    fn count(&mut self, what: Counted) {
         match what {
             Counted::Drop(cause) => self.drops[cause as usize] += 1,
             Counted::Refusal(why) => self.refusals[why as usize] += 1,

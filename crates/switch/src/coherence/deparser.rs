@@ -4,11 +4,12 @@ use wire::addr::OFFSET_BITS;
 use wire::{Endpoint, HeaderField, PacketKind, Refusal, Rule, Rules, SlotId, Status};
 
 use super::counters::{Counted, Drop};
-use super::fan_out::{multicast, to_requester};
+use super::fan_out::{multicast, send_to, to_requester};
 use super::layout::{Fields, ROUTES, route, score};
+use super::parser::OfBlocks;
 use super::tables::Forward;
 use super::wait_queue;
-use crate::pipeline::{Means, Op, alu};
+use crate::pipeline::{Op, alu};
 
 /// The forward table's codes, from 1 up.
 const FORWARDS: [Forward; 7] = [
@@ -22,7 +23,7 @@ const FORWARDS: [Forward; 7] = [
 ];
 
 /// Carries something over to a second pass, if the program decided that the packet makes one.
-pub(super) fn resubmit<M: Means<Counted = Counted>>(m: &mut M, f: &Fields) {
+pub(super) fn resubmit<M: OfBlocks>(m: &mut M, f: &Fields) {
     let route = m.phv(f.route);
     for (to, what) in [(route::UNLOCK_AGAIN, f.score), (route::ADD_AGAIN, f.location)] {
         let again = m.with(Op::Equals, route, to);
@@ -35,7 +36,7 @@ pub(super) fn resubmit<M: Means<Counted = Counted>>(m: &mut M, f: &Fields) {
 }
 
 /// Does what the program decided about the packet, if that is not another pass.
-pub(super) fn deparse<M: Means<Counted = Counted>, R: Rules>(m: &mut M, rules: R, f: &Fields) {
+pub(super) fn deparse<M: OfBlocks, R: Rules>(m: &mut M, rules: R, f: &Fields) {
     let to = m.phv(f.route);
     m.dispatch(to, ROUTES, |m, to| {
         match to {
@@ -80,7 +81,7 @@ pub(super) fn deparse<M: Means<Counted = Counted>, R: Rules>(m: &mut M, rules: R
     });
 }
 
-fn forward<M: Means<Counted = Counted>, R: Rules>(m: &mut M, rules: R, f: &Fields) {
+fn forward<M: OfBlocks, R: Rules>(m: &mut M, rules: R, f: &Fields) {
     m.set(HeaderField::Status, u64::from(Status::Granted.to_wire()));
     m.set(HeaderField::InSwitch, 1);
     let repeated = if rules.holds(Rule::ForwarderSaysRepeated) { repeated(m, f) } else { m.number(0) };
@@ -104,7 +105,7 @@ fn forward<M: Means<Counted = Counted>, R: Rules>(m: &mut M, rules: R, f: &Field
 
 /// An earlier copy of the request was granted, and what it set off may still be on its way: this one did not take the lock, or not
 /// for the first time.
-fn repeated<M: Means>(m: &mut M, f: &Fields) -> M::Word {
+fn repeated<M: OfBlocks>(m: &mut M, f: &Fields) -> M::Word {
     let kind = m.field(HeaderField::Kind);
     let peeks = m.with(Op::Equals, kind, PacketKind::Peek as u64);
     let (verdict, score) = (m.phv(f.verdict), m.phv(f.score));
@@ -117,7 +118,7 @@ fn repeated<M: Means>(m: &mut M, f: &Fields) -> M::Word {
 }
 
 /// Tells the one before in the queue who follows. The upper half of `arg` says which event of that one is meant.
-fn follow<M: Means>(m: &mut M, f: &Fields) {
+fn follow<M: OfBlocks>(m: &mut M, f: &Fields) {
     let score = m.phv(f.score);
     let code = m.with(Op::And, score, score::COUNT);
     let index = m.with(Op::Xor, code, u64::from(wait_queue::FLIP));
@@ -132,50 +133,55 @@ fn follow<M: Means>(m: &mut M, f: &Fields) {
     m.set(HeaderField::Provider, 0);
     m.set(HeaderField::Payload, 0);
     m.rewrite(HeaderField::Arg, arg);
-    m.from(Endpoint::Switch);
-    m.to(Endpoint::Requester, before);
+    from_switch(m);
+    send_to(m, Endpoint::Requester, before);
     m.send();
 }
 
-fn refuse<M: Means<Counted = Counted>>(m: &mut M, why: Refusal) {
+fn refuse<M: OfBlocks>(m: &mut M, why: Refusal) {
     m.count(Counted::Refusal(why));
     answer(m, Status::Refused(why));
 }
 
-fn answer<M: Means>(m: &mut M, status: Status) {
+fn answer<M: OfBlocks>(m: &mut M, status: Status) {
     m.set(HeaderField::Kind, PacketKind::Ack as u64);
     m.set(HeaderField::Status, u64::from(status.to_wire()));
     m.set(HeaderField::InSwitch, 1);
     m.set(HeaderField::Provider, 0);
     m.set(HeaderField::Payload, 0);
-    m.from(Endpoint::Switch);
+    from_switch(m);
     to_requester(m);
     m.send();
 }
 
 /// The shadow of the directory hears of an answer to an ADD, too.
-fn notice<M: Means>(m: &mut M) {
+fn notice<M: OfBlocks>(m: &mut M) {
     m.set(HeaderField::Kind, PacketKind::AddNotice as u64);
     let shadow = m.shadow();
-    m.to(Endpoint::Shadow, shadow);
+    send_to(m, Endpoint::Shadow, shadow);
     m.send();
 }
 
-fn acknowledge<M: Means>(m: &mut M, followed: u64) {
+fn acknowledge<M: OfBlocks>(m: &mut M, followed: u64) {
     m.set(HeaderField::Kind, PacketKind::UnlockAck as u64);
     m.set(HeaderField::Provider, followed);
     m.set(HeaderField::Payload, 0);
-    m.from(Endpoint::Switch);
+    from_switch(m);
     to_requester(m);
     m.send();
 }
 
-fn to_home<M: Means>(m: &mut M) {
+fn to_home<M: OfBlocks>(m: &mut M) {
     m.set(HeaderField::InSwitch, 0);
     m.set(HeaderField::Payload, 0);
-    m.from(Endpoint::Switch);
+    from_switch(m);
     let tag = m.field(HeaderField::Tag);
     let home = m.with(Op::Shr, tag, u64::from(OFFSET_BITS));
-    m.to(Endpoint::HomeAgent, home);
+    send_to(m, Endpoint::HomeAgent, home);
     m.send();
+}
+
+fn from_switch<M: OfBlocks>(m: &mut M) {
+    let (agent, node) = Endpoint::Switch.to_wire();
+    m.from(agent, node);
 }

@@ -7,27 +7,32 @@
 //! same provider as long as the copyset stays the same.
 
 use wire::addr::OFFSET_BITS;
-use wire::{Endpoint, HeaderField, Packet, PacketKind};
+use wire::{Endpoint, HeaderField, NodeId, Packet, PacketKind};
 
-use super::in_software::InSoftware;
 use super::tables::Forward;
-use crate::pipeline::{Headers, Op};
+use crate::pipeline::{Headers, InSoftware, Op};
 
 /// Sends `request` on its way. `request` carries the metadata found under the lock; `from` is who forwards.
-pub fn fan_out(request: &Packet, to: Forward, from: Endpoint, send: impl FnMut(Packet)) {
+pub fn fan_out(request: &Packet, to: Forward, from: Endpoint, mut send: impl FnMut(Packet)) {
     let sharers = request.copyset.bits();
-    multicast(&mut InSoftware::new(request, send, ()), to, from, sharers);
+    multicast(&mut InSoftware::new(request, |packet: &Packet| send(*packet), ()), to, from, sharers);
 }
 
 /// Sends the packet that goes out on its way: it carries the metadata found under the lock, and these are the sharers.
-pub(super) fn multicast<M: Headers>(m: &mut M, to: Forward, from: Endpoint, sharers: M::Word) {
-    m.from(from);
+pub(super) fn multicast<M: Headers<Field = HeaderField>>(
+    m: &mut M,
+    to: Forward,
+    from: Endpoint,
+    sharers: M::Word,
+) {
+    let (agent, node) = from.to_wire();
+    m.from(agent, node);
     match to {
         Forward::Home => {
             let tag = m.field(HeaderField::Tag);
             let home = m.with(Op::Shr, tag, u64::from(OFFSET_BITS));
             m.set(HeaderField::Provider, 1);
-            m.to(Endpoint::HomeAgent, home);
+            send_to(m, Endpoint::HomeAgent, home);
             m.send();
         }
         Forward::Owner | Forward::OneSharer => {
@@ -35,7 +40,7 @@ pub(super) fn multicast<M: Headers>(m: &mut M, to: Forward, from: Endpoint, shar
             let there_is_one = m.with(Op::Below, provider, 64);
             m.when(there_is_one, |m| {
                 m.set(HeaderField::Provider, 1);
-                m.to(Endpoint::CacheAgent, provider);
+                send_to(m, Endpoint::CacheAgent, provider);
                 m.send();
             });
         }
@@ -44,7 +49,7 @@ pub(super) fn multicast<M: Headers>(m: &mut M, to: Forward, from: Endpoint, shar
             m.each(sharers, |m, node| {
                 let provides = m.compute(Op::Equals, node, provider);
                 m.rewrite(HeaderField::Provider, provides);
-                m.to(Endpoint::CacheAgent, node);
+                send_to(m, Endpoint::CacheAgent, node);
                 m.send();
             });
         }
@@ -62,23 +67,23 @@ pub(super) fn multicast<M: Headers>(m: &mut M, to: Forward, from: Endpoint, shar
 }
 
 /// The sharer that the requester's random number picks.
-fn provider<M: Headers>(m: &mut M, sharers: M::Word) -> M::Word {
+fn provider<M: Headers<Field = HeaderField>>(m: &mut M, sharers: M::Word) -> M::Word {
     let arg = m.field(HeaderField::Arg);
     let random = m.with(Op::And, arg, 0xffff_ffff);
     m.pick(sharers, random)
 }
 
-fn invalidate<M: Headers>(m: &mut M, sharers: M::Word) {
+fn invalidate<M: Headers<Field = HeaderField>>(m: &mut M, sharers: M::Word) {
     m.set(HeaderField::Provider, 0);
     let nobody = m.not(sharers);
     m.when(nobody, answer);
     m.each(sharers, |m, node| {
-        m.to(Endpoint::CacheAgent, node);
+        send_to(m, Endpoint::CacheAgent, node);
         m.send();
     });
 }
 
-fn answer<M: Headers>(m: &mut M) {
+fn answer<M: Headers<Field = HeaderField>>(m: &mut M) {
     m.set(HeaderField::Kind, PacketKind::Ack as u64);
     m.set(HeaderField::Provider, 0);
     to_requester(m);
@@ -86,7 +91,16 @@ fn answer<M: Headers>(m: &mut M) {
 }
 
 /// The packet that goes out is for the requester.
-pub(super) fn to_requester<M: Headers>(m: &mut M) {
+pub(super) fn to_requester<M: Headers<Field = HeaderField>>(m: &mut M) {
     let requester = m.field(HeaderField::RequesterNode);
-    m.to(Endpoint::Requester, requester);
+    send_to(m, Endpoint::Requester, requester);
+}
+
+/// The packet that goes out is for an agent of a node.
+pub(super) fn send_to<M: Headers<Field = HeaderField>>(
+    m: &mut M,
+    agent: fn(NodeId) -> Endpoint,
+    node: M::Word,
+) {
+    m.to(agent(NodeId(0)).to_wire().0, node);
 }

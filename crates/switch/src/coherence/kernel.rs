@@ -1,8 +1,8 @@
 //! The coherence program for the kernel's virtual machine: the same parser, plans and deparser, written down.
 
-use wire::header::{FROM, Place, TO};
+use wire::header::Place;
 use wire::packet::{self, HEADER_BYTES};
-use wire::{Discipline, HeaderField, PacketKind, Refusal, Rules, SlotId};
+use wire::{Discipline, HeaderField, HeaderFields, PacketKind, Refusal, Rules, SlotId};
 
 use super::counters::{Counted, Drop};
 use super::deparser;
@@ -34,8 +34,9 @@ impl<R: Rules> Switch<R> {
     /// If the program is longer than the virtual machine's jumps.
     pub fn for_kernel(&self, frames: Frames, output: Output) -> Result<KernelProgram, TooLong> {
         let layout = StateLayout::new(COUNTERS, self.config.nodes, self.program.arrays());
-        let emitter = Emitter::new(&layout, HEADER_BYTES, self.config.nodes, (frames, output), counter_of);
-        let (parser, f) = (self.parser(), self.fields);
+        let emitter =
+            Emitter::new(&layout, (HEADER_BYTES, None), self.config.nodes, (frames, output), counter_of);
+        let (parser, f) = (self.parser, self.fields);
         let code = emitter.program(
             is_well_formed,
             |m| {
@@ -63,7 +64,7 @@ impl<R: Rules> Switch<R> {
                 });
                 ran
             },
-            |m, ran| m.when(ran, |m| deparser::deparse(m, parser.rules, &f)),
+            |m, ran| m.when(ran, |m| deparser::deparse(m, self.rules, &f)),
         )?;
         Ok(KernelProgram { code, layout, header: HEADER_BYTES })
     }
@@ -76,7 +77,7 @@ impl<R: Rules> Switch<R> {
     /// One pass. 1 if there is such a kind.
     fn run_in_kernel(
         &self,
-        m: &mut Emitter<'_, Counted>,
+        m: &mut Emitter<'_, Counted, HeaderField>,
         parser: Parser<R>,
         f: &Fields,
         pass: Option<Pass>,
@@ -84,13 +85,13 @@ impl<R: Rules> Switch<R> {
         let Some(pass) = pass else { return m.number(0) };
         m.clear_phv(&self.program);
         parser.parse(m, f, pass);
-        m.run(&self.program, &pass.constants(self.rules, f), &f.results());
+        m.run(&self.program, &pass.constants(self.rules, f), &f.results(), &[]);
         m.number(1)
     }
 }
 
 /// Jumps elsewhere with what [`wire::Packet::parse`] refuses, and with a packet that has a payload: that is for the process.
-fn is_well_formed(m: &mut Emitter<'_, Counted>, elsewhere: Label) {
+fn is_well_formed(m: &mut Emitter<'_, Counted, HeaderField>, elsewhere: Label) {
     let kinds = |is_in: fn(PacketKind) -> bool| {
         PacketKind::ALL.into_iter().filter(|kind| is_in(*kind)).fold(0, |set, kind| set | 1 << kind as u64)
     };
@@ -113,7 +114,7 @@ fn is_well_formed(m: &mut Emitter<'_, Counted>, elsewhere: Label) {
     let (node, slot) = (word(HeaderField::RequesterNode), word(HeaderField::RequesterSlot));
     m.is_one_of(node.0, node.1, u64::MAX, elsewhere);
     m.is_one_of(slot.0, slot.1, u64::MAX >> (64 - SlotId::PER_NODE), elsewhere);
-    for (node, agent) in [FROM, TO] {
+    for (node, agent) in [HeaderField::FROM, HeaderField::TO] {
         let (node, agent) = ((node.at, node.bytes), (agent.at, agent.bytes));
         m.is_one_of(node.0, node.1, u64::MAX, elsewhere);
         m.is_one_of(agent.0, agent.1, 0b11_1111, elsewhere);

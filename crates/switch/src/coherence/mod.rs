@@ -20,7 +20,6 @@
 //! | `parser` | packets to PHV |
 //! | `deparser` | PHV to packets |
 //! | `kernel` | the program for the kernel's virtual machine |
-//! | `in_software` | what those two say, done to a packet |
 //! | [`switch`] | the machine: packets in, effects out |
 //! | [`inspect`] | entries, requesters and invariants, for tests and tools |
 //! | [`canonical`] | the state as a value, for checkers that explore all states |
@@ -45,7 +44,6 @@ pub mod canonical;
 pub mod counters;
 mod deparser;
 pub mod fan_out;
-mod in_software;
 pub mod inspect;
 mod kernel;
 mod layout;

@@ -10,23 +10,43 @@ use super::switch::SwitchConfig;
 use super::wait_queue;
 use crate::pipeline::{Means, Op, alu};
 
+/// What happens to a packet about a block on its way.
+pub(super) trait OfBlocks: Means<Field = HeaderField, Counted = Counted> {}
+
+impl<M: Means<Field = HeaderField, Counted = Counted>> OfBlocks for M {}
+
 /// Kinds that a packet can name: below this.
 const KINDS: u64 = 64;
 
 /// What a switch does with packets before its stages, by what it is built for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parser<R> {
-    pub(super) rules: R,
-    pub(super) config: SwitchConfig,
+    rules: R,
+    queue: bool,
+    peeks: bool,
+    nodes: usize,
+    /// The kinds that the program handles, those that an UNLOCK may end, and those that share the lock: sets.
+    kinds: u64,
+    events: u64,
+    sharing: u64,
 }
 
 impl<R: Rules> Parser<R> {
+    pub(super) fn new(rules: R, config: &SwitchConfig) -> Self {
+        let SwitchConfig { nodes, queue, peeks, .. } = *config;
+        let mut parser = Self { rules, queue, peeks, nodes, kinds: 0, events: 0, sharing: 0 };
+        parser.kinds = set_of_kinds(|kind| parser.knows(kind));
+        parser.events = set_of_kinds(|kind| kind.is_request() && kind != PacketKind::Peek);
+        parser.sharing = set_of_kinds(|kind| kind.is_request() && kind.takes_read_lock(rules));
+        parser
+    }
+
     /// The first pass of a packet: [`Pass::index`] of its kind, or 0 if the packet is dropped (and counted). Refuses what is
     /// not for the switch, of another time, or from nowhere.
-    pub(super) fn first_pass<M: Means<Counted = Counted>>(self, m: &mut M) -> M::Word {
-        let nodes = self.config.nodes as u64;
+    pub(super) fn first_pass<M: OfBlocks>(self, m: &mut M) -> M::Word {
+        let nodes = self.nodes as u64;
         let kind = m.field(HeaderField::Kind);
-        let ours = m.is_in(self.kinds(), kind);
+        let ours = m.is_in(self.kinds, kind);
         let theirs = m.not(ours);
         refused(m, theirs, Drop::PacketKind, |m| {
             self.of_this_time(m, |m| {
@@ -63,11 +83,7 @@ impl<R: Rules> Parser<R> {
     }
 
     /// Goes on with a packet of the switch's incarnation.
-    fn of_this_time<M: Means<Counted = Counted>>(
-        self,
-        m: &mut M,
-        goes_on: impl FnOnce(&mut M) -> M::Word,
-    ) -> M::Word {
+    fn of_this_time<M: OfBlocks>(self, m: &mut M, goes_on: impl FnOnce(&mut M) -> M::Word) -> M::Word {
         if !self.rules.holds(Rule::EpochsAreFenced) {
             return goes_on(m);
         }
@@ -78,20 +94,16 @@ impl<R: Rules> Parser<R> {
     }
 
     fn knows(self, kind: PacketKind) -> bool {
-        kind == PacketKind::Unlock || kind.is_request() && (kind != PacketKind::Peek || self.config.peeks)
+        kind == PacketKind::Unlock || kind.is_request() && (kind != PacketKind::Peek || self.peeks)
     }
 
-    fn kinds(self) -> u64 {
-        set_of_kinds(|kind| self.knows(kind))
-    }
-
-    fn unlock<M: Means<Counted = Counted>>(self, m: &mut M) -> M::Word {
+    fn unlock<M: OfBlocks>(self, m: &mut M) -> M::Word {
         let event = m.field(HeaderField::Event);
-        let ends = m.is_in(set_of_kinds(|kind| kind.is_request() && kind != PacketKind::Peek), event);
+        let ends = m.is_in(self.events, event);
         let ends_nothing = m.not(ends);
         refused(m, ends_nothing, Drop::Event, |m| {
             let first = |m: &mut M| {
-                if self.config.queue {
+                if self.queue {
                     let handed = m.field(HeaderField::Repeated);
                     m.either(handed, |m| pass(m, Pass::Handed), |m| pass(m, Pass::Unlock))
                 } else {
@@ -109,7 +121,7 @@ impl<R: Rules> Parser<R> {
     }
 
     /// The second pass of a packet whose first has carried something over. The switch may have begun anew in between.
-    pub(super) fn second_pass<M: Means<Counted = Counted>>(self, m: &mut M) -> M::Word {
+    pub(super) fn second_pass<M: OfBlocks>(self, m: &mut M) -> M::Word {
         self.of_this_time(m, |m| {
             let kind = m.field(HeaderField::Kind);
             let is_unlock = m.with(Op::Equals, kind, PacketKind::Unlock as u64);
@@ -122,11 +134,11 @@ impl<R: Rules> Parser<R> {
     }
 
     /// What there is to release, and whether the event was granted by the switch and so changes the entry.
-    fn unlock_again<M: Means>(self, m: &mut M) -> M::Word {
+    fn unlock_again<M: OfBlocks>(self, m: &mut M) -> M::Word {
         let score = m.carried();
         let count = m.with(Op::And, score, score::COUNT);
         let mut nothing = m.not(count);
-        if self.config.queue {
+        if self.queue {
             let handed = m.field(HeaderField::Repeated);
             nothing = m.compute(Op::Or, nothing, handed);
         }
@@ -137,7 +149,7 @@ impl<R: Rules> Parser<R> {
                 let event = m.field(HeaderField::Event);
                 m.dispatch(event, KINDS, |m, event| {
                     let Some(event) = kind_of(event).filter(|it| it.is_request()) else { return m.number(0) };
-                    if !self.config.queue {
+                    if !self.queue {
                         return self.release(m, event, score);
                     }
                     let mut alone = m.with(Op::And, score, score::REFUSED);
@@ -154,7 +166,7 @@ impl<R: Rules> Parser<R> {
         )
     }
 
-    fn release<M: Means>(self, m: &mut M, event: PacketKind, score: M::Word) -> M::Word {
+    fn release<M: OfBlocks>(self, m: &mut M, event: PacketKind, score: M::Word) -> M::Word {
         match event {
             // A duplicate got in after the first copy had been refused.
             PacketKind::AddToSwitch => {
@@ -178,7 +190,7 @@ impl<R: Rules> Parser<R> {
     }
 
     /// Fills the PHV for a pass, but for the [constants](Pass::constants) of its kind, which its plan knows.
-    pub(super) fn parse<M: Means>(self, m: &mut M, f: &Fields, kind: Pass) {
+    pub(super) fn parse<M: OfBlocks>(self, m: &mut M, f: &Fields, kind: Pass) {
         let index = index_of_event(m);
         m.set_phv(f.slot, index);
         let seq = m.field(HeaderField::Seq);
@@ -191,7 +203,7 @@ impl<R: Rules> Parser<R> {
                 node_bit(m, f);
                 // If no way has the tag.
                 m.set_phv_to(f.verdict, score::HOME);
-                if self.config.queue {
+                if self.queue {
                     self.joins(m, f, kind);
                     position_in_queue(m, f);
                 }
@@ -199,7 +211,7 @@ impl<R: Rules> Parser<R> {
             Pass::Peek => node_bit(m, f),
             // Verdict 0: the score is only read, or reset. A clear sets the lock to release 0.
             Pass::Handed => m.set_phv_to(f.followed, score::FOLLOWED),
-            Pass::Clear if self.config.queue => m.set_phv_to(f.release, alu::WRITER),
+            Pass::Clear if self.queue => m.set_phv_to(f.release, alu::WRITER),
             Pass::Unlock | Pass::Reset | Pass::Clear | Pass::Add => {}
             Pass::Leave => position_in_queue(m, f),
             Pass::LeaveAndSet => {
@@ -214,7 +226,7 @@ impl<R: Rules> Parser<R> {
             Pass::Claim(_) => {
                 // If the way is not empty any more.
                 m.set_phv_to(f.verdict, score::REFUSED);
-                if self.config.queue {
+                if self.queue {
                     m.set_phv_to(f.release, alu::WRITER);
                 }
                 self.metadata(m, f);
@@ -224,7 +236,7 @@ impl<R: Rules> Parser<R> {
 
     /// A READ-MISS that has met writers too often takes the lock as they do. Its requester says so in its request and in
     /// its unlock.
-    fn joins<M: Means>(self, m: &mut M, f: &Fields, kind: PacketKind) {
+    fn joins<M: OfBlocks>(self, m: &mut M, f: &Fields, kind: PacketKind) {
         let (shares, alone) = (lock_op::TRY_READ, lock_op::TRY_WRITE);
         let op = match kind {
             PacketKind::ReadMiss if kind.takes_read_lock(self.rules) => {
@@ -237,10 +249,9 @@ impl<R: Rules> Parser<R> {
         m.set_phv(f.lock_op, op);
     }
 
-    fn released<M: Means>(self, m: &mut M, f: &Fields) {
+    fn released<M: OfBlocks>(self, m: &mut M, f: &Fields) {
         let event = m.field(HeaderField::Event);
-        let shares =
-            m.is_in(set_of_kinds(|kind| kind.is_request() && kind.takes_read_lock(self.rules)), event);
+        let shares = m.is_in(self.sharing, event);
         let count = |m: &mut M| {
             let score = m.carried();
             m.with(Op::And, score, score::COUNT)
@@ -251,8 +262,8 @@ impl<R: Rules> Parser<R> {
 
     /// The packet's metadata, as the entry shall have them: without nodes that the rack does not have, or a request
     /// would be sent to them.
-    fn metadata<M: Means>(self, m: &mut M, f: &Fields) {
-        let everyone = u64::MAX >> (64 - self.config.nodes);
+    fn metadata<M: OfBlocks>(self, m: &mut M, f: &Fields) {
+        let everyone = u64::MAX >> (64 - self.nodes);
         let status = m.field(HeaderField::GlobalStatus);
         m.set_phv(f.new_status, status);
         let copyset = m.field(HeaderField::Copyset);
@@ -262,7 +273,7 @@ impl<R: Rules> Parser<R> {
 }
 
 /// Drops the packet for a cause, by a condition, or goes on.
-fn refused<M: Means<Counted = Counted>>(
+fn refused<M: OfBlocks>(
     m: &mut M,
     condition: M::Word,
     cause: Drop,
@@ -284,25 +295,25 @@ fn set_of_kinds(is_in: impl Fn(PacketKind) -> bool) -> u64 {
     kinds.fold(0, |set, kind| set | 1 << kind as u64)
 }
 
-fn pass<M: Means>(m: &mut M, pass: Pass) -> M::Word {
+fn pass<M: OfBlocks>(m: &mut M, pass: Pass) -> M::Word {
     m.number(pass.index() as u64)
 }
 
 /// 1 if the event was granted.
-fn was_granted<M: Means>(m: &mut M) -> M::Word {
+fn was_granted<M: OfBlocks>(m: &mut M) -> M::Word {
     let status = m.field(HeaderField::Status);
     m.not(status)
 }
 
 /// 1 if the switch granted it.
-fn was_granted_here<M: Means>(m: &mut M) -> M::Word {
+fn was_granted_here<M: OfBlocks>(m: &mut M) -> M::Word {
     let (granted, here) = (was_granted(m), m.field(HeaderField::InSwitch));
     m.compute(Op::And, granted, here)
 }
 
 /// The event has the lock for writing, or had it handed over: even a READ-MISS has it alone then, and knows all
 /// of the metadata.
-fn leave<M: Means>(m: &mut M, event: PacketKind) -> M::Word {
+fn leave<M: OfBlocks>(m: &mut M, event: PacketKind) -> M::Word {
     let granted = was_granted_here(m);
     let (if_granted, if_not) = match event {
         PacketKind::AddToSwitch => (Pass::Leave, Pass::Clear),
@@ -313,7 +324,7 @@ fn leave<M: Means>(m: &mut M, event: PacketKind) -> M::Word {
 }
 
 /// The index of LAST-UNLOCK and SCOREBOARD.
-fn index_of_event<M: Means>(m: &mut M) -> M::Word {
+fn index_of_event<M: OfBlocks>(m: &mut M) -> M::Word {
     let node = m.field(HeaderField::RequesterNode);
     let slot = m.field(HeaderField::RequesterSlot);
     let seq = m.field(HeaderField::Seq);
@@ -324,7 +335,7 @@ fn index_of_event<M: Means>(m: &mut M) -> M::Word {
     m.compute(Op::Add, events, parity)
 }
 
-fn node_bit<M: Means>(m: &mut M, f: &Fields) {
+fn node_bit<M: OfBlocks>(m: &mut M, f: &Fields) {
     let (one, node) = (m.number(1), m.field(HeaderField::RequesterNode));
     let bit = m.compute(Op::Shl, one, node);
     m.set_phv(f.node_bit, bit);
@@ -332,7 +343,7 @@ fn node_bit<M: Means>(m: &mut M, f: &Fields) {
 
 /// The lock word of an entry in whose queue this event is the last: the writer bit, and who it is. 0 behind the bit is
 /// nobody: a migration, which nobody waits for. (Its own code would be a slot's that no thread has.)
-fn position_in_queue<M: Means>(m: &mut M, f: &Fields) {
+fn position_in_queue<M: OfBlocks>(m: &mut M, f: &Fields) {
     let slot = m.field(HeaderField::RequesterSlot);
     let migrates = m.with(Op::Equals, slot, u64::from(SlotId::MIGRATION.0));
     let code = |m: &mut M| {

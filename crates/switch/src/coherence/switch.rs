@@ -21,13 +21,12 @@ use wire::{AllRules, NodeId, Packet, PacketKind, Rule, Rules, SwitchEpoch};
 
 use super::counters::Counters;
 use super::deparser;
-use super::in_software::{Chip, InSoftware};
 use super::layout::{Fields, WAYS, route, score};
 use super::parser::Parser;
 use super::pass::Pass;
 use super::program::{self, Arrays};
 use crate::pipeline::stage_map::PacketPasses;
-use crate::pipeline::{BuildError, Phv, Plan, Program, StageMap, alu};
+use crate::pipeline::{BuildError, Chip, InSoftware, Phv, Plan, Program, StageMap, alu};
 
 /// What a switch is built for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,6 +101,7 @@ impl Carried {
 #[derive(Clone, Debug)]
 pub struct Switch<R: Rules = AllRules> {
     pub(super) rules: R,
+    pub(super) parser: Parser<R>,
     pub(super) config: SwitchConfig,
     pub(super) sets: usize,
     pub(super) program: Program,
@@ -140,6 +140,7 @@ impl<R: Rules> Switch<R> {
         let plans: Result<_, _> = Pass::all().map(plan).collect();
         Ok(Self {
             rules,
+            parser: Parser::new(rules, config),
             plans: plans?,
             config: *config,
             sets,
@@ -177,15 +178,15 @@ impl<R: Rules> Switch<R> {
     }
 
     fn pass(&mut self, packet: &Packet, carried: Option<Carried>, out: &mut Vec<Effect>) {
-        let (parser, f) = (self.parser(), self.fields);
+        let (rules, f) = (self.rules, self.fields);
         let Some(pass) = self.kind_of_pass(packet, carried) else { return };
         self.run(packet, pass, carried);
         if !self.rules.holds(Rule::LastUnlockFiltersUnlocks) && self.is_stale_unlock(pass) {
             return self.release_again(packet, out);
         }
-        let mut m = self.in_software(packet, carried, |packet| out.push(Effect::Send(packet)));
+        let mut m = self.in_software(packet, carried, |packet| out.push(Effect::Send(*packet)));
         deparser::resubmit(&mut m, &f);
-        deparser::deparse(&mut m, parser.rules, &f);
+        deparser::deparse(&mut m, rules, &f);
         if let Some(what) = m.chip().carries {
             out.push(Effect::Resubmit(Resubmit { packet: *packet, carried: Carried::by(packet.kind, what) }));
         }
@@ -194,7 +195,7 @@ impl<R: Rules> Switch<R> {
 
     /// None: the packet is dropped.
     fn kind_of_pass(&mut self, packet: &Packet, carried: Option<Carried>) -> Option<Pass> {
-        let parser = self.parser();
+        let parser = self.parser;
         let mut m = self.in_software(packet, carried, |_| {});
         Pass::from_index(if carried.is_some() {
             parser.second_pass(&mut m)
@@ -203,18 +204,14 @@ impl<R: Rules> Switch<R> {
         })
     }
 
-    pub(super) const fn parser(&self) -> Parser<R> {
-        Parser { rules: self.rules, config: self.config }
-    }
-
     /// A packet on its way through this switch.
     #[inline(always)]
-    fn in_software<'a, S: FnMut(Packet)>(
+    fn in_software<'a, S: FnMut(&Packet)>(
         &'a mut self,
         packet: &'a Packet,
         carried: Option<Carried>,
         send: S,
-    ) -> InSoftware<'a, S, Chip<'a>> {
+    ) -> InSoftware<'a, Packet, S, Chip<'a, Counters>> {
         let chip = Chip {
             epoch: u64::from(self.config.epoch.0),
             shadow: u64::from(self.shadow.0),
@@ -238,7 +235,7 @@ impl<R: Rules> Switch<R> {
     }
 
     fn parse(&mut self, packet: &Packet, pass: Pass, carried: Option<Carried>) {
-        let (parser, f) = (self.parser(), self.fields);
+        let (parser, f) = (self.parser, self.fields);
         self.phv.clear();
         parser.parse(&mut self.in_software(packet, carried, |_| {}), &f, pass);
     }

@@ -12,6 +12,8 @@
 //! taken once, in the locked section of the pass that it belongs to; a counter that goes out is drawn in one step, so no
 //! two datagrams of a session have the same.
 
+use wire::HeaderFields;
+
 use super::assembler::{Assembler, Code, Label, Map, Named, TooLong};
 use super::emitter::{Emitter, Frames, Output, offset};
 use super::instruction::{
@@ -43,7 +45,7 @@ impl DatagramTerms {
     }
 }
 
-impl<C> Emitter<'_, C> {
+impl<C, F: HeaderFields> Emitter<'_, C, F> {
     /// Bytes of a frame with one packet.
     fn frame(&self) -> usize {
         frame::AROUND + frame::HEAD_BYTES + self.header() + frame::TAG_BYTES
@@ -207,7 +209,7 @@ impl<C> Emitter<'_, C> {
     /// The frame around the packet that goes out.
     fn seal(&mut self, no_port: Label) {
         let (frame_out, head) = (scratch::FRAME_OUT, scratch::FRAME_OUT + frame::HEAD);
-        self.code.load(Width::Half, R1, SCRATCH, offset(scratch::GOES_OUT + wire::header::TO.0.at));
+        self.code.load(Width::Half, R1, SCRATCH, offset(scratch::GOES_OUT + F::TO.0.at));
         self.life_of(no_port);
         self.code.load(Width::Double, R3, R2, offset(session::DEVICE));
         self.code.jump_if_number(If::Equal, R3, 0, no_port);

@@ -3,8 +3,10 @@
 //! Numbers are kept in scratch memory, not in registers: the kernel's verifier tracks registers and the stack value by value, and
 //! would walk each path of the program by itself.
 
-use wire::header::{FROM, Place, TO};
-use wire::{Endpoint, HeaderField, NodeId};
+use core::marker::PhantomData;
+
+use wire::HeaderFields;
+use wire::header::Place;
 
 use super::assembler::{Assembler, Label};
 use super::datagram::DatagramTerms;
@@ -39,15 +41,28 @@ pub enum Frames {
     Datagrams(DatagramTerms),
 }
 
+/// A list of nodes behind a header: a byte for each, of which the upper bit is something else.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct List {
+    /// Where its length stands, a byte.
+    pub(crate) length_at: usize,
+    /// Where it begins.
+    pub(crate) at: usize,
+    /// The most that it has.
+    pub(crate) most: usize,
+}
+
 /// Writes instructions down.
 #[derive(Debug)]
-pub(crate) struct Emitter<'a, C> {
+pub(crate) struct Emitter<'a, C, F> {
     pub(super) code: Assembler,
     pub(super) layout: &'a StateLayout,
     /// Words of scratch memory that are in use.
     words: usize,
-    /// Bytes of a header.
+    /// Bytes of a header, its list included.
     header: usize,
+    /// The list behind it.
+    list: Option<List>,
     /// Bits of a set that can be set.
     nodes: usize,
     pub(super) frames: Frames,
@@ -55,12 +70,13 @@ pub(crate) struct Emitter<'a, C> {
     /// Where the function is that sends.
     pub(super) sends: Label,
     counter_of: fn(C) -> usize,
+    fields: PhantomData<fn(F)>,
 }
 
-impl<'a, C> Emitter<'a, C> {
+impl<'a, C, F: HeaderFields> Emitter<'a, C, F> {
     pub(crate) fn new(
         layout: &'a StateLayout,
-        header: usize,
+        (header, list): (usize, Option<List>),
         nodes: usize,
         (frames, output): (Frames, Output),
         counter_of: fn(C) -> usize,
@@ -68,7 +84,19 @@ impl<'a, C> Emitter<'a, C> {
         assert!(frame::PACKET + header + frame::TAG_BYTES <= frame::BYTES, "a header of {header} bytes");
         let mut code = Assembler::default();
         let sends = code.label();
-        Self { code, layout, words: 0, header, nodes, frames, output, sends, counter_of }
+        Self {
+            code,
+            layout,
+            words: 0,
+            header,
+            list,
+            nodes,
+            frames,
+            output,
+            sends,
+            counter_of,
+            fields: PhantomData,
+        }
     }
 
     /// How many nodes there are.
@@ -208,6 +236,42 @@ impl<'a, C> Emitter<'a, C> {
         self.code.bind(end);
     }
 
+    /// The nodes of a list. Jumps elsewhere if there are any twice, or more than fit, if there is somewhere to go.
+    pub(super) fn list_of_nodes(&mut self, list: List, elsewhere: Option<Label>) -> Word {
+        let set = self.word();
+        let (top, end) = (self.code.label(), self.code.label());
+        self.put(set, Word::Number(0));
+        self.code.load(Width::Byte, R2, SCRATCH, offset(scratch::CAME_IN + list.length_at));
+        if let Some(elsewhere) = elsewhere {
+            self.code.jump_if_number(If::Above, R2, list.most as i32, elsewhere);
+        }
+        self.code.number(COUNTER, 0);
+        self.code.bind(top);
+        self.code.jump_if_number(If::Equal, COUNTER, list.most as i32, end);
+        self.code.jump_if(If::AtLeast, COUNTER, R2, end);
+        self.code.by(Arithmetic::Move, R3, SCRATCH);
+        self.code.by(Arithmetic::Add, R3, COUNTER);
+        self.code.load(Width::Byte, R1, R3, offset(scratch::CAME_IN + list.at));
+        self.code.by_number(Arithmetic::And, R1, 0x7f);
+        if let Some(elsewhere) = elsewhere {
+            self.code.jump_if_number(If::Above, R1, 63, elsewhere);
+        }
+        self.code.number(R4, 1);
+        self.code.by(Arithmetic::Shl, R4, R1);
+        self.code.load(Width::Double, R1, SCRATCH, set);
+        if let Some(elsewhere) = elsewhere {
+            self.code.by(Arithmetic::Move, R3, R1);
+            self.code.by(Arithmetic::And, R3, R4);
+            self.code.jump_if_number(If::Different, R3, 0, elsewhere);
+        }
+        self.code.by(Arithmetic::Or, R1, R4);
+        self.code.store(Width::Double, SCRATCH, set, R1);
+        self.code.by_number(Arithmetic::Add, COUNTER, 1);
+        self.code.jump(top);
+        self.code.bind(end);
+        Word::At(set)
+    }
+
     /// Goes on only if the bit of [`COUNTER`] is in a set.
     fn if_in(&mut self, set: Word, otherwise: Label) {
         self.load(R1, set);
@@ -237,8 +301,9 @@ impl<'a, C> Emitter<'a, C> {
     }
 }
 
-impl<C> Headers for Emitter<'_, C> {
+impl<C, F: HeaderFields> Headers for Emitter<'_, C, F> {
     type Word = Word;
+    type Field = F;
 
     fn number(&mut self, value: u64) -> Word {
         Word::Number(value)
@@ -255,6 +320,7 @@ impl<C> Headers for Emitter<'_, C> {
             Op::Or => Arithmetic::Or,
             Op::Xor => Arithmetic::Xor,
             Op::Add => Arithmetic::Add,
+            Op::Mul => Arithmetic::Mul,
             Op::Shl => Arithmetic::Shl,
             Op::Shr => Arithmetic::Shr,
             Op::Equals | Op::Below => {
@@ -307,7 +373,7 @@ impl<C> Headers for Emitter<'_, C> {
         self.code.bind(end);
     }
 
-    fn field(&mut self, field: HeaderField) -> Word {
+    fn field(&mut self, field: F) -> Word {
         let place = field.place();
         self.code.load(Width::of_bytes(place.bytes), R1, SCRATCH, offset(scratch::CAME_IN + place.at));
         if let Some(bit) = place.bit {
@@ -317,19 +383,25 @@ impl<C> Headers for Emitter<'_, C> {
         self.keep(R1)
     }
 
-    fn rewrite(&mut self, field: HeaderField, value: Word) {
+    fn rewrite(&mut self, field: F, value: Word) {
         self.store_place(field.place(), value);
     }
 
-    fn from(&mut self, from: Endpoint) {
-        let (agent, node) = from.to_wire();
-        self.store_place(FROM.0, Word::Number(u64::from(node)));
-        self.store_place(FROM.1, Word::Number(u64::from(agent)));
+    fn from(&mut self, agent: u8, node: u16) {
+        self.store_place(F::FROM.0, Word::Number(u64::from(node)));
+        self.store_place(F::FROM.1, Word::Number(u64::from(agent)));
     }
 
-    fn to(&mut self, agent: fn(NodeId) -> Endpoint, node: Word) {
-        self.store_place(TO.0, node);
-        self.store_place(TO.1, Word::Number(u64::from(agent(NodeId(0)).to_wire().0)));
+    fn to(&mut self, agent: u8, node: Word) {
+        self.store_place(F::TO.0, node);
+        self.store_place(F::TO.1, Word::Number(u64::from(agent)));
+    }
+
+    fn listed(&mut self) -> Word {
+        match self.list {
+            None => Word::Number(0),
+            Some(list) => self.list_of_nodes(list, None),
+        }
     }
 
     fn send(&mut self) {
@@ -370,7 +442,7 @@ impl<C> Headers for Emitter<'_, C> {
     }
 }
 
-impl<C> Means for Emitter<'_, C> {
+impl<C, F: HeaderFields> Means for Emitter<'_, C, F> {
     type Counted = C;
 
     fn phv(&mut self, field: Field) -> Word {
@@ -440,7 +512,7 @@ impl<C> Means for Emitter<'_, C> {
     }
 }
 
-impl<C> Emitter<'_, C> {
+impl<C, F: HeaderFields> Emitter<'_, C, F> {
     /// A register becomes 1 if R1 and R2 compare so, else 0.
     pub(super) fn truth(&mut self, to: Register, when: If) {
         let end = self.code.label();

@@ -1,13 +1,15 @@
 //! One packet from its coming in to its going out: what all programs have in common.
 
+use wire::HeaderFields;
+
 use super::assembler::{Label, Map, Named};
-use super::emitter::{Emitter, Frames, Word, offset};
+use super::emitter::{Emitter, Frames, List, Word, offset};
 use super::instruction::{Arithmetic, Helper, If, PACKET, R0, R1, R2, SCRATCH, STACK, STATE, Width};
 use super::memory::{Datagrams, scratch};
 use super::{Code, TooLong, verdict};
 use crate::pipeline::Headers as _;
 
-impl<C> Emitter<'_, C> {
+impl<C, F: HeaderFields> Emitter<'_, C, F> {
     /// The whole program: `is_ours` jumps elsewhere with a header that is not for it, `passes` goes through the stages under the lock,
     /// and `goes_out` sends what comes of it.
     pub(crate) fn program(
@@ -113,6 +115,19 @@ impl<C> Emitter<'_, C> {
         self.header_word(b.0, b.1);
         self.code.jump_if_number(If::Different, R1, 0, elsewhere);
         self.code.bind(end);
+    }
+
+    /// Jumps elsewhere unless a word of the header, without these of its bits, is at most this number.
+    pub(crate) fn is_at_most(&mut self, at: usize, bytes: usize, without: u64, most: i32, elsewhere: Label) {
+        self.header_word(at, bytes);
+        self.code.number(R2, !without);
+        self.code.by(Arithmetic::And, R1, R2);
+        self.code.jump_if_number(If::Above, R1, most, elsewhere);
+    }
+
+    /// Jumps elsewhere unless the list behind the header names nodes, none of them twice.
+    pub(crate) fn is_list(&mut self, list: List, elsewhere: Label) {
+        self.list_of_nodes(list, Some(elsewhere));
     }
 
     fn header_word(&mut self, at: usize, bytes: usize) {

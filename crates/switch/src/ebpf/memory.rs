@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::pipeline::Phv;
 
 /// Bytes of a packet that a test run writes down: a datagram with the longest header that there is.
-pub(super) const LOGGED: usize = 128;
+pub(super) const LOGGED: usize = 192;
 
 /// A datagram of the rack in a frame: offsets, in bytes. The frame begins at 6, so that what is behind its 42 bytes of Ethernet, IP
 /// and UDP begins at a multiple of 8.
@@ -23,7 +23,7 @@ pub(super) mod frame {
     /// Bytes of the tag, behind the packet.
     pub(in super::super) const TAG_BYTES: usize = 16;
     /// The longest frame.
-    pub(in super::super) const BYTES: usize = PACKET + 96 + TAG_BYTES;
+    pub(in super::super) const BYTES: usize = PACKET + 136 + TAG_BYTES;
 }
 
 /// The scratch memory: offsets, in bytes.

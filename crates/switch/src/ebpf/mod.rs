@@ -33,7 +33,7 @@ mod tag;
 pub(crate) use assembler::Label;
 pub use assembler::{Code, Map, Named, TooLong};
 pub use datagram::DatagramTerms;
-pub(crate) use emitter::{Emitter, Word};
+pub(crate) use emitter::{Emitter, List, Word};
 pub use emitter::{Frames, Output};
 pub use instruction::Instruction;
 pub use memory::{ArrayLayout, Datagrams, SCRATCH_BYTES, StateLayout};

@@ -1,5 +1,7 @@
 //! The steps of a plan as instructions: what the stages of the pipeline do to the PHV and the register arrays.
 
+use wire::HeaderFields;
+
 use alloc::vec::Vec;
 
 use super::assembler::Label;
@@ -11,6 +13,7 @@ use crate::pipeline::alu::{
     WRITER,
 };
 use crate::pipeline::compile::DECIDED;
+use crate::pipeline::primitive::GOLDEN;
 use crate::pipeline::specialize::Block;
 use crate::pipeline::step::{Gate, Rmw, Step, Table};
 use crate::pipeline::verify::mask;
@@ -25,10 +28,16 @@ const OUTPUT: Register = R0;
 /// The cell's address.
 const ADDRESS: Register = R3;
 
-impl<C> Emitter<'_, C> {
+impl<C, F: HeaderFields> Emitter<'_, C, F> {
     /// One pass of packets of which the parser knows something beforehand: see [`Program::plan`].
-    pub(crate) fn run(&mut self, program: &Program, known: &[(Field, u64)], wanted: &[Field]) {
-        let blocks = program.blocks(known, wanted, &[]);
+    pub(crate) fn run(
+        &mut self,
+        program: &Program,
+        known: &[(Field, u64)],
+        wanted: &[Field],
+        decided_by: &[Field],
+    ) {
+        let blocks = program.blocks(known, wanted, decided_by);
         self.stages(program, &blocks);
     }
 
@@ -346,7 +355,7 @@ impl<C> Emitter<'_, C> {
             // See `primitive::spread`.
             Primitive::Hash { from, buckets, .. } => {
                 self.get(R0, from);
-                self.code.number(R1, 0x9e37_79b9_7f4a_7c15);
+                self.code.number(R1, GOLDEN);
                 self.code.by(Arithmetic::Mul, R0, R1);
                 self.code.by_number(Arithmetic::Shr, R0, 32);
                 self.code.number(R1, buckets & 0xffff_ffff);

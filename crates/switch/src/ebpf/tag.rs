@@ -2,12 +2,14 @@
 //!
 //! R1 to R4 are its state, R5 is the word that goes in, R0 is spoilt. Nothing is branched on.
 
+use wire::HeaderFields;
+
 use super::emitter::{Emitter, offset};
 use super::instruction::{Arithmetic, R0, R1, R2, R3, R4, R5, Register, SCRATCH, Width};
 
 const ROTATIONS: [i32; 6] = [13, 16, 32, 17, 21, 32];
 
-impl<C> Emitter<'_, C> {
+impl<C, F: HeaderFields> Emitter<'_, C, F> {
     /// The tag of so many bytes of scratch memory, under the key whose two words are at a register and an offset:
     /// R1 and R2 become its halves.
     pub(super) fn tag(&mut self, key: (Register, i16), at: usize, bytes: usize) {

@@ -8,16 +8,15 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use sorted::Map;
-use wire::{
-    AllRules, Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, Rule, Rules, SwitchEpoch,
-    Term,
-};
+use wire::{AllRules, Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, NodeId, Rules, SwitchEpoch, Term};
 
-use super::layout::{Fields, SETTLED, WAYS, class, holder_code, ownership};
+use super::deparser;
+use super::layout::{Fields, SETTLED, WAYS, class, ownership};
+use super::parser::{Parser, Slot};
 use super::program::{self, Arrays};
 use crate::pipeline::primitive::spread;
 use crate::pipeline::stage_map::PacketPasses;
-use crate::pipeline::{BuildError, Phv, Plan, Program, StageMap};
+use crate::pipeline::{BuildError, Chip, Counts, Field, InSoftware, Phv, Plan, Program, StageMap};
 
 /// What a directory is built for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,6 +62,18 @@ wire::listed! {
     }
 }
 
+/// How many packets were dropped, by cause.
+#[derive(Clone, Debug)]
+pub(super) struct Drops([u64; Drop::ALL.len()]);
+
+impl Counts for Drops {
+    type Counted = Drop;
+
+    fn count(&mut self, what: Drop) {
+        self.0[what as usize] += 1;
+    }
+}
+
 /// A lock directory, with its state.
 #[derive(Clone, Debug)]
 pub struct Directory<R: Rules = AllRules> {
@@ -81,7 +92,7 @@ pub struct Directory<R: Rules = AllRules> {
     /// The last INSTALL of each home: an earlier one, or a late copy of one, makes no entry any more.
     pub(super) installed: Map<NodeId, u32>,
     pub(super) phv: Phv,
-    drops: [u64; Drop::ALL.len()],
+    pub(super) drops: Drops,
     /// Packets that made a pass, and passes.
     passes: u64,
 }
@@ -104,10 +115,7 @@ impl<R: Rules> Directory<R> {
     pub fn with_rules(rules: R, config: &DirectoryConfig) -> Result<Self, BuildError> {
         let sets = config.entries.div_ceil(WAYS);
         let (program, fields, arrays) = program::build(rules, sets)?;
-        let plan = |class| {
-            let known = [(fields.class, class), (fields.one, 1), (fields.holder_bits, SETTLED - 1)];
-            program.plan(&known, &fields.results(), &fields.decisions())
-        };
+        let plan = |class| program.plan(&Self::known(&fields, class), &fields.results(), &fields.decisions());
         let plans: Result<_, _> = (0..=class::LOOK).map(plan).collect();
         Ok(Self {
             rules,
@@ -122,9 +130,14 @@ impl<R: Rules> Directory<R> {
             occupied: 0,
             installed: Map::new(),
             phv: Phv::new(),
-            drops: [0; Drop::ALL.len()],
+            drops: Drops([0; Drop::ALL.len()]),
             passes: 0,
         })
+    }
+
+    /// What the parser supplies in every pass of a class.
+    pub(super) const fn known(f: &Fields, class: u64) -> [(Field, u64); 3] {
+        [(f.class, class), (f.one, 1), (f.holder_bits, SETTLED - 1)]
     }
 
     /// A new incarnation of the switch: empty, and deaf to packets of any other.
@@ -139,37 +152,33 @@ impl<R: Rules> Directory<R> {
 
     /// A packet arrives.
     pub fn on_packet(&mut self, packet: &LockPacket, out: &mut Vec<Effect>) {
-        if let Err(cause) = self.admit(packet) {
-            self.drops[cause as usize] += 1;
+        let parser = self.parser();
+        match parser.first_pass(&mut self.in_software(packet, 0, |_: &LockPacket| {})) {
+            0 => {}
+            class::INSTALL | class::REMOVE => self.on_control(packet, out),
+            class => self.pass(packet, class, 0, out),
+        }
+    }
+
+    /// The control plane's work, beside the pipeline: entries come and go as their homes want.
+    fn on_control(&mut self, packet: &LockPacket, out: &mut Vec<Effect>) {
+        let home = LockEnd::Home(packet.lock.home());
+        if packet.from != home {
+            self.drops.count(Drop::Nonsense);
             return;
         }
-        if packet.kind == LockKind::Remove {
+        let (kind, status) = if packet.kind == LockKind::Remove {
             // A late one does not end the next lock of that name, whose terms begin behind those of this.
             if self.entry(packet.lock).is_some_and(|entry| entry.term <= packet.term) {
                 self.remove(packet.lock);
             }
-            let to = LockEnd::Home(packet.lock.home());
-            out.push(Effect::Send(packet.reply(LockKind::Removed, self.config.at, to)));
-            return;
-        }
-        if packet.kind == LockKind::Install {
-            // The control plane's work, beside the pipeline.
-            let kept = self.install(packet);
-            let status = match kept {
-                true => wire::Status::Granted,
-                false => wire::Status::Refused(wire::Refusal::Collision),
-            };
-            let to = LockEnd::Home(packet.lock.home());
-            let answer = LockPacket { status, ..packet.reply(LockKind::Installed, self.config.at, to) };
-            out.push(Effect::Send(answer));
-            return;
-        }
-        let class = match (packet.kind, packet.mode) {
-            (LockKind::Move, _) => class::MOVE,
-            (_, Mode::Read) => class::READ,
-            (_, Mode::Write) => class::WRITE,
+            (LockKind::Removed, packet.status)
+        } else if self.install(packet) {
+            (LockKind::Installed, wire::Status::Granted)
+        } else {
+            (LockKind::Installed, wire::Status::Refused(wire::Refusal::Collision))
         };
-        self.pass(packet, class, out);
+        out.push(Effect::Send(LockPacket { status, ..packet.reply(kind, self.config.at, home) }));
     }
 
     /// A home wants an entry kept. What it has called before is done, or has been refused: a late copy must not make an entry of
@@ -186,81 +195,52 @@ impl<R: Rules> Directory<R> {
 
     /// A packet arrives once more.
     pub fn on_resubmit(&mut self, again: &Resubmit, out: &mut Vec<Effect>) {
-        self.pass(&again.packet, if again.approved { class::COMMIT } else { class::LOOK }, out);
+        let (parser, carried) = (self.parser(), u64::from(again.approved));
+        let class = parser.second_pass(&mut self.in_software(&again.packet, carried, |_: &LockPacket| {}));
+        self.pass(&again.packet, class, carried, out);
     }
 
-    fn admit(&self, packet: &LockPacket) -> Result<(), Drop> {
-        let known = [LockKind::Acquire, LockKind::Move, LockKind::Install, LockKind::Remove];
-        if !known.contains(&packet.kind) {
-            return Err(Drop::Kind);
-        }
-        if self.rules.holds(Rule::LockEpochsAreFenced) && packet.epoch != self.config.epoch {
-            return Err(Drop::Epoch);
-        }
-        let everyone = u64::MAX >> (64 - self.config.nodes);
-        let named = packet.nodes.union(packet.waiting).union(packet.queue.nodes());
-        let next = packet.next.is_none_or(|next| next.index() < self.config.nodes);
-        let known = named.bits() & !everyone == 0 && next && packet.node.index() < self.config.nodes;
-        if !known
-            || packet.payload > 0
-            || packet.lock.home().index() >= self.config.nodes
-            || packet.term >= Term::MAX
-        {
-            return Err(Drop::Nonsense);
-        }
-        let by_home = matches!(packet.kind, LockKind::Install | LockKind::Remove);
-        if by_home && packet.from != LockEnd::Home(packet.lock.home()) {
-            return Err(Drop::Nonsense);
-        }
-        if packet.kind == LockKind::Move && !packet.queue.is_empty() && packet.next.is_none() {
-            return Err(Drop::Nonsense);
-        }
-        Ok(())
+    pub(super) const fn parser(&self) -> Parser<R> {
+        Parser { rules: self.rules, nodes: self.config.nodes }
     }
 
-    fn pass(&mut self, packet: &LockPacket, class: u64, out: &mut Vec<Effect>) {
+    /// A packet on its way through this directory.
+    #[inline(always)]
+    fn in_software<'a, S: FnMut(&LockPacket)>(
+        &'a mut self,
+        packet: &'a LockPacket,
+        carried: u64,
+        send: S,
+    ) -> InSoftware<'a, LockPacket, S, Chip<'a, Drops>> {
+        let epoch = u64::from(self.config.epoch.0);
+        let (phv, counters) = (&mut self.phv, &mut self.drops);
+        InSoftware::new(packet, send, Chip { epoch, shadow: 0, phv, counters, carried, carries: None })
+    }
+
+    fn pass(&mut self, packet: &LockPacket, class: u64, carried: u64, out: &mut Vec<Effect>) {
         self.parse(packet, class);
         let plan = usize::try_from(class).expect("there are few classes");
         self.program.run_plan(&self.plans[plan], &mut self.phv);
         self.passes += 1;
-        self.deparse(packet, out);
+        let (rules, f, me) = (self.rules, self.fields, self.config.at);
+        let send = |packet: &LockPacket| out.push(Effect::Send(*packet));
+        let mut m = self.in_software(packet, carried, send);
+        deparser::resubmit(&mut m, &f);
+        match m.chip().carries {
+            Some(approved) => {
+                out.push(Effect::Resubmit(Resubmit { packet: *packet, approved: approved != 0 }));
+            }
+            None => deparser::deparse(&mut m, rules, &f, me),
+        }
     }
 
     pub(super) fn parse(&mut self, packet: &LockPacket, class: u64) {
         let (set, way) = self.slot_of(packet.lock);
-        let (f, phv) = (&self.fields, &mut self.phv);
-        phv.clear();
-        phv.set(f.key, key(packet.lock));
-        phv.set(f.set, set as u64);
-        for (at, cell) in f.cells.into_iter().enumerate() {
-            phv.set(cell, (set * WAYS + way.unwrap_or(at)) as u64);
-        }
-        let me = holder_code(Some(packet.node));
-        phv.set(f.me, me);
-        phv.set(f.taker, SETTLED | me);
-        phv.set(f.class, class);
-        phv.set(f.one, 1);
-        phv.set(f.holder_bits, SETTLED - 1);
-        let bit = Copyset::only(packet.node).bits();
-        let (waiters, writers, sharers) = match class {
-            class::MOVE => (packet.waiting.bits(), 0, 0),
-            class::COMMIT => {
-                let rest = packet.queue.nodes();
-                // Those that nobody served may have come to wait in between.
-                let served = packet.waiting.without_all(rest);
-                (rest.bits(), !served.bits(), packet.nodes.bits())
-            }
-            _ => (bit, bit, bit),
-        };
-        phv.set(f.waiters_operand, waiters);
-        phv.set(f.writers_operand, writers);
-        phv.set(f.sharers_operand, sharers);
-        let claim = match class {
-            class::COMMIT => ownership(packet.term.next(), packet.next),
-            _ => ownership(packet.term, Some(packet.node)),
-        };
-        phv.set(f.claim, claim);
-        phv.set(f.marked_claim, claim & !SETTLED);
+        let cells = core::array::from_fn(|at| (set * WAYS + way.unwrap_or(at)) as u64);
+        let (parser, f) = (self.parser(), self.fields);
+        self.phv.clear();
+        let mut m = self.in_software(packet, 0, |_: &LockPacket| {});
+        parser.parse(&mut m, &f, class, Slot { set: set as u64, cells });
     }
 
     /// The set of an entry, and, at a home, its way.
@@ -350,7 +330,7 @@ impl<R: Rules> Directory<R> {
 
     /// Packets dropped for this reason.
     pub const fn dropped(&self, cause: Drop) -> u64 {
-        self.drops[cause as usize]
+        self.drops.0[cause as usize]
     }
 
     /// Passes through the pipeline.

@@ -66,6 +66,11 @@ pub struct DirectoryState {
 }
 
 impl<R: Rules> Directory<R> {
+    /// The contents of all register arrays, for telling states apart.
+    pub fn register_arrays(&self) -> Vec<Vec<u64>> {
+        self.program.all_cells()
+    }
+
     /// The entry of a lock, if there is one.
     pub fn entry(&self, lock: GlobalAddr) -> Option<EntryView> {
         let (set, way) = self.find(lock)?;

@@ -26,6 +26,10 @@ pub(super) mod class {
     pub(in super::super) const COMMIT: u64 = 4;
     /// The second pass of one whose sender does not.
     pub(in super::super) const LOOK: u64 = 5;
+    /// The control plane's: an entry comes.
+    pub(in super::super) const INSTALL: u64 = 6;
+    /// The control plane's: an entry goes.
+    pub(in super::super) const REMOVE: u64 = 7;
 }
 
 /// What WAITERS, WRITERS and SHARERS do. 0: nothing.
@@ -60,6 +64,9 @@ pub(super) mod route {
     /// It does not.
     pub(in super::super) const DENIED: u64 = 8;
 }
+
+/// Routes are below this.
+pub(super) const ROUTES: u64 = route::DENIED + 1;
 
 /// The bit of a OWNERSHIP cell that says that somebody holds, and that no MOVE is between its passes. It is above the code of a
 /// holder, so that raising a cell that was marked to what it was takes the mark away.

@@ -18,7 +18,9 @@
 //! | --- | --- |
 //! | `layout` | fields and codes |
 //! | `program` | the steps |
+//! | `parser` | which packets it handles, and what the stages see of them |
 //! | `deparser` | what a packet becomes |
+//! | `kernel` | the program for the kernel's virtual machine |
 //! | [`directory`] | the machine: packets in, effects out |
 //! | [`inspect`] | entries, for tests, tools and checkers |
 //!
@@ -48,7 +50,9 @@
 mod deparser;
 pub mod directory;
 pub mod inspect;
+mod kernel;
 mod layout;
+mod parser;
 mod program;
 
 use alloc::string::String;
@@ -57,6 +61,7 @@ use alloc::vec::Vec;
 pub use deparser::pass_on;
 pub use directory::{Directory, DirectoryConfig, Drop, Effect, Resubmit};
 pub use inspect::{DirectoryState, EntryView, Row};
+pub use kernel::SINGLE_BYTES;
 
 use crate::pipeline::stage_map::{PacketPasses, StageUse, Totals};
 use crate::pipeline::{BuildError, StageMap};

@@ -5,8 +5,6 @@
 //! that would do it ([`crate::ebpf`]). So both paths of every [`Headers::either`] may be walked, and a program keeps to
 //! what it is given: no loops of its own over what a packet says, no state but PHV fields and what it rewrites.
 
-use wire::{Endpoint, HeaderField, NodeId};
-
 use super::phv::Field;
 
 /// What comes of two numbers.
@@ -20,6 +18,8 @@ pub enum Op {
     Xor,
     /// Sum, modulo 2^64.
     Add,
+    /// Product, modulo 2^64.
+    Mul,
     /// The first, shifted left by the second, which is below 64.
     Shl,
     /// The first, shifted right by the second, which is below 64.
@@ -39,6 +39,7 @@ impl Op {
             Self::Or => a | b,
             Self::Xor => a ^ b,
             Self::Add => a.wrapping_add(b),
+            Self::Mul => a.wrapping_mul(b),
             Self::Shl => a.wrapping_shl(b as u32),
             Self::Shr => a.wrapping_shr(b as u32),
             Self::Equals => (a == b) as u64,
@@ -51,6 +52,9 @@ impl Op {
 pub trait Headers: Sized {
     /// A number that is known when a packet is there.
     type Word: Copy;
+
+    /// A field of the header.
+    type Field: Copy;
 
     /// A number that is known beforehand.
     fn number(&mut self, value: u64) -> Self::Word;
@@ -67,17 +71,20 @@ pub trait Headers: Sized {
     ) -> Self::Word;
 
     /// A field of the packet as it came in.
-    fn field(&mut self, field: HeaderField) -> Self::Word;
+    fn field(&mut self, field: Self::Field) -> Self::Word;
 
     /// Changes a field of the packet that goes out. At first that is the one that came in, and each that is sent leaves it
     /// as it was.
-    fn rewrite(&mut self, field: HeaderField, value: Self::Word);
+    fn rewrite(&mut self, field: Self::Field, value: Self::Word);
 
-    /// The packet that goes out comes from here.
-    fn from(&mut self, from: Endpoint);
+    /// The packet that goes out comes from an agent of a node, as headers name it.
+    fn from(&mut self, agent: u8, node: u16);
 
     /// The packet that goes out is for an agent of a node.
-    fn to(&mut self, agent: fn(NodeId) -> Endpoint, node: Self::Word);
+    fn to(&mut self, agent: u8, node: Self::Word);
+
+    /// The nodes that the list behind the header names: a set. There is none behind headers that have no list.
+    fn listed(&mut self) -> Self::Word;
 
     /// Sends the packet that goes out, as it is now.
     fn send(&mut self);
@@ -116,7 +123,7 @@ pub trait Headers: Sized {
     }
 
     /// Sets a field of the packet that goes out to a number that is known beforehand.
-    fn set(&mut self, field: HeaderField, value: u64) {
+    fn set(&mut self, field: Self::Field, value: u64) {
         let value = self.number(value);
         self.rewrite(field, value);
     }

@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | [`budget`] | what the published chip has: stages, memory, ALUs |
 //! | [`means`] | what a switch can do with a packet before and behind the stages: parser, multicast engine, deparser |
+//! | `in_software` | that, done to a packet |
 //! | [`phv`] | fields, and the vector of one packet |
 //! | [`alu`] | what a stateful ALU can do to a cell |
 //! | [`primitive`] | what a stage's ALUs can do to PHV fields |
@@ -40,6 +41,7 @@ mod cells;
 mod code;
 pub(crate) mod compile;
 pub mod error;
+mod in_software;
 pub mod means;
 pub mod phv;
 pub mod primitive;
@@ -53,6 +55,7 @@ pub use alu::Alu;
 pub use budget::Budget;
 pub use builder::ProgramBuilder;
 pub use error::BuildError;
+pub(crate) use in_software::{Chip, Counts, InSoftware};
 pub use means::{Headers, Means, Op};
 pub use phv::{Field, Phv};
 pub use primitive::Primitive;

@@ -87,12 +87,15 @@ pub enum Primitive {
     },
 }
 
+/// 2^64 divided by the golden ratio.
+pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Spreads keys over `buckets` numbers. Multiplicative hashing by the golden ratio puts keys that differ by a
 /// constant step, like the tags of consecutive blocks, far apart and evenly; its upper half is scaled down to
 /// the number of buckets, which so need not be a power of two.
 #[inline]
 pub const fn spread(key: u64, buckets: u64) -> u64 {
-    let mixed = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let mixed = key.wrapping_mul(GOLDEN) >> 32;
     (mixed * (buckets & 0xffff_ffff)) >> 32
 }
 

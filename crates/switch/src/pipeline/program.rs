@@ -116,6 +116,11 @@ impl Program {
         self.set_cell(ArrayId(array), index, value);
     }
 
+    /// What is in a cell of an array by its number.
+    pub(crate) fn cell_of(&self, array: usize, index: usize) -> u64 {
+        self.cell(ArrayId(array), index).expect("the index is inside the array")
+    }
+
     /// The cells of an array, for inspection.
     pub fn cells(&self, array: ArrayId) -> impl Iterator<Item = u64> {
         let cells = &self.arrays[array.0];

@@ -1,6 +1,7 @@
 //! Histories that `rackmem ycsb --history` writes, of racks of processes and in one process: each is linearizable.
 
 use std::fs;
+use std::io::Write as _;
 
 use check::history::read_json_lines;
 use check::linearizability::{Limits, Verdict, check_history};
@@ -38,6 +39,24 @@ fn the_history_of_a_rack_over_shared_memory_is_linearizable() {
 #[test]
 fn the_history_of_a_rack_over_udp_is_linearizable() {
     the_history_is_linearizable("udp", "coherent");
+}
+
+#[test]
+fn the_history_of_a_rack_whose_switch_is_in_the_kernel_is_linearizable() {
+    if let Err(why) = rackmem::dataplane::network::can_run() {
+        assert!(
+            std::env::var("RACKMEM_HOSTS").as_deref() != Ok("required"),
+            "no switch in the kernel: {why}"
+        );
+        // Not with a macro: what those print in a test that passes is thrown away.
+        let _ = std::io::stderr().write_all(format!("SKIPPED: no switch in the kernel: {why}\n").as_bytes());
+        return;
+    }
+    let in_switch = |workload| ["--workload", workload, "--directory", "switch"];
+    let runs = ["A", "F"].map(in_switch);
+    the_histories_are_linearizable("wire", "coherent", &runs.each_ref().map(<[_; 4]>::as_slice));
+    the_histories_are_linearizable("wire-process", "coherent", &[&in_switch("A")]);
+    the_histories_are_linearizable("wire", "locked", &[&["--workload", "A", "--store", "locked"]]);
 }
 
 #[test]

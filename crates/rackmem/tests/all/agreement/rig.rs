@@ -38,6 +38,8 @@ fn other(table: &str, key: &str, port: u16) -> String {
         ("[switch]", "lock_entries") => "128".into(),
         ("[switch]", "steering") => "200".into(),
         ("[switch]", "directory") => r#""home""#.into(),
+        ("[switch]", "data_plane") => r#""kernel""#.into(),
+        ("[switch]", "ports") => r#""eth1 eth2""#.into(),
         (_, "listen" | "advertise" | "metrics") => format!(r#""127.0.0.1:{port}""#),
         // A new key belongs into this list, and into the walk, which says what becomes of a rack with two values of it.
         _ => panic!("no other value of `{key}` in {table} to try"),

@@ -31,7 +31,10 @@ enum Outcome {
 fn expected(kind: TransportKind, table: &str, setting: &Setting) -> Outcome {
     let shm = kind == TransportKind::SharedMemory;
     match (table, setting.name, setting.agreement) {
-        (_, "key" | "mtu", _) | ("[switch]" | "[[node]]", "listen" | "advertise", _) if shm => {
+        (_, "key" | "mtu" | "data_plane" | "ports", _)
+        | ("[switch]" | "[[node]]", "listen" | "advertise", _)
+            if shm =>
+        {
             Outcome::Absent
         }
         // Nobody hears a process where it is not looked for.

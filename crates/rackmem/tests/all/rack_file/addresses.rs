@@ -86,3 +86,23 @@ fn loopback_needs_no_key_and_has_room_for_long_datagrams() {
     let Placement::Udp { key, mtu, .. } = parse(UDP).placement else { panic!("udp") };
     assert_eq!((key.is_none(), mtu), (true, 65_535));
 }
+
+#[test]
+fn a_program_in_the_kernel_takes_an_address_of_ipv4_and_a_key() {
+    let in_kernel = |switch: &str| with(UDP, "[switch]\n", &format!("[switch]\n{switch}\n"));
+    assert_eq!(
+        refused(&in_kernel("data_plane = \"kernel\"\nports = \"eth1 eth2\"")),
+        "rack.toml:5: a program in the kernel takes packets with a tag only: write key = \"rack.key\" under [rack], \
+         and make that file with: rackmem key rack.key"
+    );
+    assert_eq!(
+        refused(&in_kernel("data_plane = \"nic\"")),
+        "rack.toml:5: no switch's program runs in `nic`: write data_plane = \"kernel\" or \"process\""
+    );
+    let shm = SHM.replace("[[node]]\nid = 0", "[switch]\ndata_plane = \"kernel\"\n[[node]]\nid = 0");
+    let refusal = refused(&shm);
+    assert!(
+        refusal.starts_with("rack.toml:5: `data_plane` has no meaning (there are no ports)"),
+        "{refusal}"
+    );
+}

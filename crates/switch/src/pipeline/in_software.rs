@@ -1,45 +1,71 @@
 //! A packet in the hands of software: what a program says is done at once.
 
-use wire::{Copyset, Endpoint, HeaderField, NodeId, Packet};
+use wire::{Copyset, Headed, LockPacket, Packet};
 
-use super::counters::{Counted, Counters};
-use crate::pipeline::{Field, Headers, Means, Op, Phv};
+use super::{Field, Headers, Means, Op, Phv};
 
 /// A packet, the one that goes out, and what it comes through.
-pub(super) struct InSoftware<'a, S, C> {
-    packet: &'a Packet,
-    goes_out: Packet,
+pub(crate) struct InSoftware<'a, P, S, C> {
+    packet: &'a P,
+    goes_out: P,
     send: S,
     chip: C,
 }
 
-/// The switch, as far as a packet sees it.
-pub(super) struct Chip<'a> {
-    pub(super) phv: &'a mut Phv,
-    pub(super) counters: &'a mut Counters,
-    pub(super) epoch: u64,
-    pub(super) shadow: u64,
-    /// From the first pass.
-    pub(super) carried: u64,
-    /// For the second.
-    pub(super) carries: Option<u64>,
+/// What is counted of packets.
+pub(crate) trait Counts {
+    /// What there is to count.
+    type Counted;
+
+    fn count(&mut self, what: Self::Counted);
 }
 
-impl<'a, S: FnMut(Packet), C> InSoftware<'a, S, C> {
+/// A packet that may have a list of nodes behind its header.
+pub(crate) trait Listed {
+    fn listed(&self) -> Copyset;
+}
+
+impl Listed for Packet {
+    fn listed(&self) -> Copyset {
+        Copyset::EMPTY
+    }
+}
+
+impl Listed for LockPacket {
     #[inline(always)]
-    pub(super) const fn new(packet: &'a Packet, send: S, chip: C) -> Self {
+    fn listed(&self) -> Copyset {
+        self.queue.nodes()
+    }
+}
+
+/// The switch, as far as a packet sees it.
+pub(crate) struct Chip<'a, C> {
+    pub(crate) phv: &'a mut Phv,
+    pub(crate) counters: &'a mut C,
+    pub(crate) epoch: u64,
+    pub(crate) shadow: u64,
+    /// From the first pass.
+    pub(crate) carried: u64,
+    /// For the second.
+    pub(crate) carries: Option<u64>,
+}
+
+impl<'a, P: Headed, S: FnMut(&P), C> InSoftware<'a, P, S, C> {
+    #[inline(always)]
+    pub(crate) const fn new(packet: &'a P, send: S, chip: C) -> Self {
         Self { packet, goes_out: *packet, send, chip }
     }
 
     /// The switch again.
     #[inline(always)]
-    pub(super) const fn chip(&mut self) -> &mut C {
+    pub(crate) const fn chip(&mut self) -> &mut C {
         &mut self.chip
     }
 }
 
-impl<S: FnMut(Packet), C> Headers for InSoftware<'_, S, C> {
+impl<P: Headed + Listed, S: FnMut(&P), C> Headers for InSoftware<'_, P, S, C> {
     type Word = u64;
+    type Field = P::Field;
 
     #[inline(always)]
     fn number(&mut self, value: u64) -> u64 {
@@ -62,28 +88,33 @@ impl<S: FnMut(Packet), C> Headers for InSoftware<'_, S, C> {
     }
 
     #[inline(always)]
-    fn field(&mut self, field: HeaderField) -> u64 {
+    fn field(&mut self, field: P::Field) -> u64 {
         self.packet.field(field)
     }
 
     #[inline(always)]
-    fn rewrite(&mut self, field: HeaderField, value: u64) {
+    fn rewrite(&mut self, field: P::Field, value: u64) {
         self.goes_out.set_field(field, value);
     }
 
     #[inline(always)]
-    fn from(&mut self, from: Endpoint) {
-        self.goes_out.from = from;
+    fn from(&mut self, agent: u8, node: u16) {
+        self.goes_out.send_from(agent, u64::from(node));
     }
 
     #[inline(always)]
-    fn to(&mut self, agent: fn(NodeId) -> Endpoint, node: u64) {
-        self.goes_out.to = agent(NodeId(node as u16));
+    fn to(&mut self, agent: u8, node: u64) {
+        self.goes_out.send_to(agent, node);
+    }
+
+    #[inline(always)]
+    fn listed(&mut self) -> u64 {
+        self.packet.listed().bits()
     }
 
     #[inline(always)]
     fn send(&mut self) {
-        (self.send)(self.goes_out);
+        (self.send)(&self.goes_out);
     }
 
     #[inline(always)]
@@ -100,8 +131,8 @@ impl<S: FnMut(Packet), C> Headers for InSoftware<'_, S, C> {
     }
 }
 
-impl<S: FnMut(Packet)> Means for InSoftware<'_, S, Chip<'_>> {
-    type Counted = Counted;
+impl<P: Headed + Listed, S: FnMut(&P), C: Counts> Means for InSoftware<'_, P, S, Chip<'_, C>> {
+    type Counted = C::Counted;
 
     #[inline(always)]
     fn phv(&mut self, field: Field) -> u64 {
@@ -139,7 +170,7 @@ impl<S: FnMut(Packet)> Means for InSoftware<'_, S, Chip<'_>> {
     }
 
     #[inline(always)]
-    fn count(&mut self, what: Counted) {
+    fn count(&mut self, what: C::Counted) {
         self.chip.counters.count(what);
     }
 }

@@ -1,0 +1,115 @@
+//! The coherence program, for comparison.
+
+use dataplane::Loaded;
+use random::Dice;
+use switch::coherence::{Drop, Effect, Switch, SwitchConfig};
+use switch::ebpf::{Frames, KernelProgram, Output};
+use wire::packet::HEADER_BYTES;
+use wire::{
+    BlockTag, Copyset, GlobalStatus, NodeId, Packet, PacketKind, Refusal, RequesterId, Rule, Rules, Seq,
+    SlotId, Status, SwitchEpoch,
+};
+
+use crate::against_the_model::{HEADER_AT, Model};
+
+/// A switch with one set, in which numbers, blocks and requesters meet.
+pub(crate) struct Blocks {
+    switch: Switch,
+    nodes: u64,
+}
+
+const EPOCH: SwitchEpoch = SwitchEpoch(3);
+
+fn config((nodes, queue): (usize, bool)) -> SwitchConfig {
+    SwitchConfig { nodes, entries: 7, epoch: EPOCH, queue, peeks: true }
+}
+
+impl Model for Blocks {
+    /// Nodes, and whether writers wait in a queue.
+    type Config = (usize, bool);
+    const BYTES: usize = HEADER_BYTES;
+    const RULES: &'static [Rule] = Rule::COHERENCE;
+
+    fn program<R: Rules>(rules: R, of: Self::Config) -> KernelProgram {
+        let switch = Switch::with_rules(rules, &config(of)).expect("it fits");
+        switch.for_kernel(Frames::Bare(HEADER_AT), Output::Log).expect("its jumps are short enough")
+    }
+
+    fn new(of: Self::Config) -> Self {
+        Self { switch: Switch::new(&config(of)).expect("it fits"), nodes: of.0 as u64 }
+    }
+
+    fn begin(&mut self, loaded: &mut Loaded, _: &mut Dice) {
+        self.switch.restart(EPOCH);
+        self.switch.set_shadow(NodeId(1));
+        loaded.set_epoch(EPOCH.0);
+        loaded.clear(1);
+    }
+
+    fn packet(&self, dice: &mut Dice) -> Vec<u8> {
+        let home = dice.below(self.nodes);
+        let tag = BlockTag::from_bits(home << 48 | dice.below(10) << 12);
+        let requester = RequesterId {
+            node: NodeId(if dice.below(8) > 0 { home } else { dice.below(self.nodes + 1) } as u16),
+            slot: SlotId([0, 1, 2, 63][dice.below(4) as usize]),
+        };
+        // Many ADDs, so that the ways fill up.
+        let kind = match dice.below(12) {
+            0..4 => PacketKind::AddToSwitch,
+            4 => PacketKind::Peek,
+            _ => PacketKind::ALL[dice.below(10) as usize],
+        };
+        let refused = [Refusal::Locked, Refusal::Outdated, Refusal::Collision][dice.below(3) as usize];
+        let states = [GlobalStatus::Unshared, GlobalStatus::Shared, GlobalStatus::Modified];
+        let mut packet = Packet {
+            in_switch: dice.below(5) > 0,
+            status: if dice.below(5) > 0 { Status::Granted } else { Status::Refused(refused) },
+            provider: dice.below(4) == 0,
+            global_status: states[dice.below(3) as usize],
+            copyset: Copyset::from_bits(dice.below(1 << (self.nodes + 1))),
+            repeated: dice.below(5) == 0,
+            epoch: SwitchEpoch(if dice.below(30) > 0 { EPOCH.0 } else { 2 }),
+            arg: dice.next(),
+            ..Packet::request(kind, tag, requester, Seq(1 + dice.below(6)))
+        };
+        if dice.below(4) == 0 && kind != PacketKind::Peek {
+            packet.kind = PacketKind::Unlock;
+        }
+        encoded(&packet)
+    }
+
+    fn run(&mut self, bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+        let (packet, _) = Packet::parse(bytes).ok()?;
+        let (mut effects, mut sent) = (Vec::new(), Vec::new());
+        self.switch.on_packet(&packet, &mut effects);
+        while let Some(effect) = effects.pop() {
+            match effect {
+                Effect::Resubmit(again) => {
+                    assert!(effects.is_empty(), "a packet is resubmitted or sent, not both");
+                    self.switch.on_resubmit(again, &mut effects);
+                }
+                Effect::Send(packet) => sent.push(encoded(&packet)),
+            }
+        }
+        sent.reverse();
+        Some(sent)
+    }
+
+    fn arrays(&self) -> Vec<Vec<u64>> {
+        self.switch.register_arrays()
+    }
+
+    fn counters(&self) -> Vec<u64> {
+        let counters = self.switch.counters();
+        let drops = Drop::ALL.into_iter().map(|cause| counters.drops(cause));
+        let refusals = Refusal::ALL.into_iter().map(|why| counters.refusals(why));
+        // Refusals are numbered from 1.
+        drops.chain([0]).chain(refusals).chain([counters.resubmits]).collect()
+    }
+}
+
+fn encoded(packet: &Packet) -> Vec<u8> {
+    let mut bytes = [0; HEADER_BYTES];
+    packet.encode(&mut bytes);
+    bytes.to_vec()
+}
