@@ -85,7 +85,7 @@ fn map_of(kind: u32, bytes: usize) -> Attributes {
 /// Loads a program. If the kernel refuses it, says what its verifier printed last.
 pub(crate) fn load(instructions: &[Instruction]) -> Result<OwnedFd, (io::Error, String)> {
     let bytes: Vec<u8> = instructions.iter().flat_map(|instruction| instruction.to_bytes()).collect();
-    let licence = c"GPL";
+    let licence = c"Dual MIT/GPL";
     let said = |log: &[u8]| {
         let level = u32::from(!log.is_empty());
         Attributes::new()

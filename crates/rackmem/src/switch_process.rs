@@ -51,7 +51,7 @@ impl SwitchProcess {
         Ok(Self { inner: NetworkedSwitch::new(&setup, transport), handshakes, nodes: config.nodes })
     }
 
-    /// Its coherence program runs in the kernel, at these devices: every node is behind one of them, and takes single packets
+    /// Its programs for blocks and locks run in the kernel, at these devices: every node is behind one of them, and takes single packets
     /// ([`transport::udp::UdpConfig::singles`]).
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl SwitchProcess {
         udp: Arc<UdpTransport>,
         ports: &[String],
     ) -> Result<Self, dataplane::kernel::Error> {
-        let kernel = dataplane::Kernel::attach(&config.switch_config(), udp, ports)?;
+        let kernel = dataplane::Kernel::attach(&config.switch_config(), &config.lock_config(), udp, ports)?;
         Ok(Self { inner: self.inner.with_plane(Some(Box::new(kernel))), ..self })
     }
 

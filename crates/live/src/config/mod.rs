@@ -225,8 +225,18 @@ impl Config {
         NodeMemory::new(self.block_size, self.cache, self.memory).with_lock_copies(self.lock_copies)
     }
 
+    /// What the lock directory of the rack's switch is built for.
+    pub const fn lock_config(&self) -> switch::locks::DirectoryConfig {
+        switch::locks::DirectoryConfig {
+            at: LockEnd::Switch,
+            nodes: self.nodes,
+            entries: self.lock_entries,
+            epoch: SwitchEpoch(0),
+        }
+    }
+
     /// What the coherence program of the rack's switch is built for.
-    pub fn switch_config(&self) -> coherence::SwitchConfig {
+    pub const fn switch_config(&self) -> coherence::SwitchConfig {
         coherence::SwitchConfig {
             nodes: self.nodes,
             entries: self.switch_entries,
@@ -241,10 +251,7 @@ impl Config {
     /// # Panics
     /// If the chip has no capacity for them.
     pub(crate) fn directories(&self) -> (Switch, switch::locks::Directory) {
-        let coherence = self.switch_config();
-        let (nodes, epoch) = (self.nodes, coherence.epoch);
-        let locks =
-            switch::locks::DirectoryConfig { at: LockEnd::Switch, nodes, entries: self.lock_entries, epoch };
+        let (coherence, locks) = (self.switch_config(), self.lock_config());
         (
             Switch::new(&coherence).expect("the FlowCC program fits the chip"),
             switch::locks::Directory::new(&locks).expect("the lock program fits the chip"),

@@ -1,16 +1,22 @@
-//! Where a switch's coherence program runs if not in the switch's process: at the ports, which see every packet first.
+//! Where a switch's programs for blocks and locks run if not in the switch's process: at the ports, which see every packet
+//! first.
 //!
-//! The process keeps all else: who is alive, epochs, locks, chains. What must always hold: the program is in the
+//! The process keeps all else: who is alive, epochs, which locks the directory has, chains. What must always hold: the program is in the
 //! incarnation that the process has begun last, and in no other.
 
 use switch::coherence::Dump;
-use wire::{NodeId, SwitchEpoch};
+use transport::udp::Single;
+use wire::{LockPacket, NodeId, SwitchEpoch};
 
-/// A coherence program elsewhere.
+/// The programs of a switch elsewhere.
 pub trait DataPlane: Send {
     /// Begins an incarnation, and returns what the former one held. When it returns, no packet of the former one is
     /// under way in the program any more.
     fn begin_epoch(&mut self, epoch: SwitchEpoch, shadow: NodeId) -> Dump;
+
+    /// A packet about a lock has come to the process: what only the control plane does, or of somebody whom the program does not
+    /// know yet.
+    fn on_lock_packet(&mut self, packet: &LockPacket, send: &mut dyn FnMut(&LockPacket));
 
     /// Looks after what the program has to know of nodes. Called whenever the process looks for messages.
     fn look(&mut self);
@@ -22,12 +28,12 @@ pub trait DataPlane: Send {
 /// What a program elsewhere has done.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PlaneReport {
-    /// Entries in its directory.
+    /// Entries in its directory of blocks.
     pub occupancy: u64,
     /// Packets that it took.
     pub taken: u64,
     /// Of those, how many it dropped.
     pub dropped: u64,
-    /// What it counted of datagrams, by name.
-    pub datagrams: Vec<(&'static str, u64)>,
+    /// What each program counted of datagrams, by name.
+    pub datagrams: Vec<(Single, Vec<(&'static str, u64)>)>,
 }

@@ -197,6 +197,13 @@ impl NetworkedSwitch {
                     }
                 });
             }
+            Body::Lock(packet, _) if let Some(plane) = plane => {
+                plane.on_lock_packet(packet, &mut |packet| {
+                    if let Some(to) = packet.to.node() {
+                        transport.send(PeerId::node(to), Body::Lock(packet, Contents::None), outgoing);
+                    }
+                });
+            }
             Body::Lock(packet, _) => {
                 programs.on_lock_packet(packet, &mut directory_effects, |packet| {
                     if let Some(to) = packet.to.node() {

@@ -4,6 +4,7 @@
 //! hold: messages for one peer leave in the order in which they were taken.
 
 use super::envelope;
+use super::single::Single;
 use super::tag::TAG;
 use crate::peer::PeerId;
 
@@ -19,7 +20,7 @@ pub(crate) struct Datagram {
     /// One of them cannot wait.
     pub(super) urgent: bool,
     /// It is one packet, without a record around it.
-    pub(super) single: bool,
+    pub(super) single: Option<Single>,
     /// Bytes so far, the head included.
     pub(super) length: usize,
     /// Longer than that.
@@ -82,17 +83,18 @@ impl Burst {
     }
 
     /// Where a single packet for this peer goes, in a datagram of its own.
-    pub(super) fn single<const N: usize>(&mut self, to: PeerId) -> &mut [u8; N] {
+    pub(super) fn single(&mut self, to: PeerId, kind: Single) -> &mut [u8] {
+        let bytes = kind.bytes();
         let at = self.begin(to);
         self.open[to.index()] = None;
         let datagram = &mut self.datagrams[at];
-        (datagram.messages, datagram.urgent, datagram.single) = (1, true, true);
-        datagram.length += N;
+        (datagram.messages, datagram.urgent, datagram.single) = (1, true, Some(kind));
+        datagram.length += bytes;
         let needed = datagram.length + TAG;
         if datagram.bytes.len() < needed {
             datagram.bytes.resize(needed.next_power_of_two(), 0);
         }
-        datagram.bytes[envelope::HEAD..].first_chunk_mut().expect("it was made long enough")
+        &mut datagram.bytes[envelope::HEAD..][..bytes]
     }
 
     /// The datagrams, to be completed and sent.
@@ -123,7 +125,7 @@ impl Burst {
         match self.datagrams.get_mut(at) {
             Some(spare) => {
                 (spare.to, spare.messages, spare.length) = (to, 0, envelope::HEAD);
-                (spare.urgent, spare.single) = (false, false);
+                (spare.urgent, spare.single) = (false, None);
             }
             None => {
                 let bytes = Vec::new();
@@ -131,7 +133,7 @@ impl Burst {
                     to,
                     messages: 0,
                     urgent: false,
-                    single: false,
+                    single: None,
                     length: envelope::HEAD,
                     bytes,
                 });

@@ -38,8 +38,7 @@ pub(super) struct Coalescing {
 
 impl Coalescing {
     pub(super) const fn new(to: PeerId) -> Self {
-        let kept =
-            Datagram { to, messages: 0, urgent: false, single: false, length: HEAD, bytes: Vec::new() };
+        let kept = Datagram { to, messages: 0, urgent: false, single: None, length: HEAD, bytes: Vec::new() };
         Self { kept, since: None, kept_since: Nanos::ZERO, gap: NEVER }
     }
 

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | 0..2 | magic | `RU` |
 //! | 2 | version | [`WIRE_VERSION`] |
-//! | 3 | kind | 1 data ([`super::record`]), 2 greeting ([`super::hello`]), 3 a single packet ([`super::single`]) |
+//! | 3 | kind | 1 data ([`super::record`]), 2 greeting ([`super::hello`]), 3, 4 a single packet ([`super::single`]) |
 //! | 4, 5 | from, to | [`PeerId`] |
 //! | 6 | guard | 0 none, 1 a tag of 16 bytes at the end ([`super::tag`]) |
 //! | 7 | reserved | 0 |
@@ -32,6 +32,7 @@ pub(super) enum EnvelopeKind {
     Data = 1,
     Hello = 2,
     Single = 3,
+    SingleLock = 4,
 }
 
 /// A head.
@@ -94,6 +95,7 @@ impl Envelope {
             1 => EnvelopeKind::Data,
             2 => EnvelopeKind::Hello,
             3 => EnvelopeKind::Single,
+            4 => EnvelopeKind::SingleLock,
             _ => return None,
         };
         let version = head[2];
@@ -176,7 +178,7 @@ mod tests {
         let mut good = [0; HEAD + 16];
         head(true).encode(good.first_chunk_mut().expect("long enough"));
         for (at, value) in
-            [(0, 0), (1, 0), (2, WIRE_VERSION + 1), (3, 0), (3, 4), (4, 200), (5, 200), (6, 2), (7, 1)]
+            [(0, 0), (1, 0), (2, WIRE_VERSION + 1), (3, 0), (3, 5), (4, 200), (5, 200), (6, 2), (7, 1)]
         {
             let mut bytes = good;
             bytes[at] = value;

@@ -62,6 +62,6 @@ pub use advertised::{Advertised, HostName, Lookup};
 pub(crate) use burst::Burst;
 pub use config::{Error, Naming, UdpConfig};
 pub use key::{Key, KeyError};
-pub use single::{NodeSession, SINGLE_KIND, SINGLE_MAGIC};
+pub use single::{NodeSession, SINGLE_MAGIC, Single};
 pub use transport::UdpTransport;
 pub use unused::unused_addresses;

@@ -20,6 +20,7 @@ use super::random;
 use super::reassembly::Reassembly;
 use super::record::{self, Record, RecordKind, Records};
 use super::session::{Greeting, Peer, Session, name};
+use super::single::Single;
 use super::transport::UdpTransport;
 use super::window::Window;
 use crate::{Body, Cause, PeerId, Reason, WIRE_VERSION};
@@ -41,7 +42,7 @@ struct Sender {
     session: Option<Arc<Session>>,
     window: Window,
     /// Of single packets: a switch program in the kernel has counters of its own.
-    singles: Window,
+    singles: [Window; Single::ALL.len()],
     reassembly: Reassembly,
 }
 
@@ -51,7 +52,7 @@ impl Inbox {
         let sender = || Sender {
             session: None,
             window: Window::after(0),
-            singles: Window::after(0),
+            singles: [const { Window::after(0) }; Single::ALL.len()],
             reassembly: Reassembly::new(longest),
         };
         Self {
@@ -135,30 +136,36 @@ impl UdpTransport {
         let sender = &mut senders[head.from.index()];
         match head.kind {
             EnvelopeKind::Hello => self.on_hello(&opened, peer, sender, arrival),
-            EnvelopeKind::Data | EnvelopeKind::Single => {
+            EnvelopeKind::Data | EnvelopeKind::Single | EnvelopeKind::SingleLock => {
                 let Some(session) = sender.session.as_ref().filter(|session| {
                     head.from_session == name(session.theirs) && head.to_session == name(session.mine)
                 }) else {
                     self.ask(peer, arrival.from());
                     return Err(Cause::OtherIncarnation);
                 };
-                let is_single = head.kind == EnvelopeKind::Single;
-                let window = if is_single { &mut sender.singles } else { &mut sender.window };
+                let single = Single::of(head.kind);
+                let window = match single {
+                    Some(kind) => &mut sender.singles[kind as usize],
+                    None => &mut sender.window,
+                };
                 if !window.is_new(head.counter) {
                     return Err(Cause::Replayed);
                 }
-                let verified = match is_single {
-                    true => session.verify_single(opened.covered, opened.tag),
-                    false => session.verify(head.counter, opened.covered, opened.tag),
+                let verified = match single {
+                    Some(kind) => session.verify_single(kind, opened.covered, opened.tag),
+                    None => session.verify(head.counter, opened.covered, opened.tag),
                 };
                 if !verified {
                     return Err(Cause::WrongKey);
                 }
                 window.accept(head.counter);
                 session.hear();
-                if is_single {
+                if let Some(kind) = single {
+                    let Some((kind, content)) = kind.record(opened.body) else {
+                        return Err(Cause::Malformed);
+                    };
                     let mut each = |body: Body<'_>| each(head.from, body);
-                    let understood = record::deliver(RecordKind::Packet, opened.body, self.block, &mut each);
+                    let understood = record::deliver(kind, content, self.block, &mut each);
                     return understood.then_some(()).ok_or(Cause::Malformed);
                 }
                 self.on_data(head.from, opened.body, sender, partial, each)
@@ -306,7 +313,7 @@ impl UdpTransport {
         let is_same = |former: &Arc<Session>| (former.mine, former.theirs) == (session.mine, session.theirs);
         if !sender.session.as_ref().is_some_and(is_same) {
             // Their keys are new, so nothing old fits them. Of a session that only moves, what came stays known.
-            sender.singles = Window::after(0);
+            sender.singles = [const { Window::after(0) }; Single::ALL.len()];
         }
         self.lost(sender.reassembly.clear());
         sender.session = Some(Arc::clone(&session));

@@ -14,7 +14,7 @@ use super::burst::Datagram;
 use super::coalescing::Coalescing;
 use super::envelope::{Envelope, EnvelopeKind, HEAD};
 use super::key::Key;
-use super::single::SingleKeys;
+use super::single::{Single, SingleKeys};
 use super::tag::{DATA_KEY, DataKey, TAG};
 use super::whereabouts::Whereabouts;
 use crate::peer::PeerId;
@@ -86,7 +86,7 @@ impl Session {
     pub(super) fn seal<'a>(&self, me: PeerId, counter: u64, datagram: &'a mut Datagram) -> &'a [u8] {
         let head = Envelope {
             version: WIRE_VERSION,
-            kind: if datagram.single { EnvelopeKind::Single } else { EnvelopeKind::Data },
+            kind: datagram.single.map_or(EnvelopeKind::Data, Single::envelope),
             from: me,
             to: datagram.to,
             guarded: self.keys.is_some(),
@@ -99,8 +99,8 @@ impl Session {
         let mut length = datagram.length;
         if let Some(keys) = &self.keys {
             let tag = match datagram.single {
-                true => keys.singles.tag(&bytes[..length]),
-                false => keys.sending.tag(counter, &bytes[..length]),
+                Some(kind) => keys.singles.tag(kind, &bytes[..length]),
+                None => keys.sending.tag(counter, &bytes[..length]),
             };
             bytes[length..length + TAG].copy_from_slice(&tag);
             length += TAG;

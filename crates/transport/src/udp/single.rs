@@ -4,7 +4,7 @@
 //! | bytes | |
 //! | --- | --- |
 //! | 0..32 | the head ([`super::envelope`]), with a counter of single packets alone |
-//! | 32.. | the packet's header |
+//! | 32.. | the packet's header; of one about a lock with its list, and zeroes up to the longest |
 //! | behind it | the tag, 16 bytes |
 //!
 //! The tag is SipHash-2-4 with 128 bits over what is before it, under a key for one direction between two sessions. It is a
@@ -18,41 +18,97 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 
 use siphasher::sip128::{Hasher128 as _, SipHasher24};
-use wire::NodeId;
+use wire::{Copyset, LockPacket, NodeId, locks, packet};
 
 use super::envelope::{EnvelopeKind, MAGIC};
 use super::key::Key;
+use super::record::RecordKind;
 use super::session::{Session, name};
 use super::tag::TAG;
 use super::transport::UdpTransport;
 use crate::peer::PeerId;
 
-/// The byte in a datagram's head that says that it brings a single packet.
-pub const SINGLE_KIND: u8 = EnvelopeKind::Single as u8;
+wire::listed! {
+    /// What a single packet is about. Each kind has its own keys, counters and window: programs know nothing of each other.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Single {
+        /// A block.
+        Packet,
+        /// A lock.
+        Lock,
+    }
+}
+
+impl Single {
+    pub(super) const fn of(kind: EnvelopeKind) -> Option<Self> {
+        match kind {
+            EnvelopeKind::Single => Some(Self::Packet),
+            EnvelopeKind::SingleLock => Some(Self::Lock),
+            EnvelopeKind::Data | EnvelopeKind::Hello => None,
+        }
+    }
+
+    pub(super) const fn envelope(self) -> EnvelopeKind {
+        match self {
+            Self::Packet => EnvelopeKind::Single,
+            Self::Lock => EnvelopeKind::SingleLock,
+        }
+    }
+
+    /// The byte in a datagram's head that says so.
+    pub const fn to_wire(self) -> u8 {
+        self.envelope() as u8
+    }
+
+    /// Bytes of the packet in it.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Packet => packet::HEADER_BYTES,
+            Self::Lock => locks::HEADER_BYTES + Copyset::NODES,
+        }
+    }
+
+    /// What there is in a datagram's body, as a record has it.
+    pub(super) fn record(self, body: &[u8]) -> Option<(RecordKind, &[u8])> {
+        if body.len() != self.bytes() {
+            return None;
+        }
+        match self {
+            Self::Packet => Some((RecordKind::Packet, body)),
+            Self::Lock => {
+                let (packet, _) = LockPacket::parse_head(body)?;
+                Some((RecordKind::Lock, &body[..packet.head_bytes()]))
+            }
+        }
+    }
+}
+
 /// What a datagram begins with.
 pub const SINGLE_MAGIC: [u8; 2] = MAGIC;
 
-/// The keys of both directions between two sessions.
+/// The keys of both directions between two sessions, by kind.
 pub(super) struct SingleKeys {
-    sending: [u8; 16],
-    receiving: [u8; 16],
+    sending: [[u8; 16]; Single::ALL.len()],
+    receiving: [[u8; 16]; Single::ALL.len()],
 }
 
 impl SingleKeys {
     pub(super) fn new(key: &Key, me: (PeerId, u128), peer: (PeerId, u128)) -> Self {
         let direction = |from: (PeerId, u128), to: (PeerId, u128)| {
-            let mut bytes = [0; 16];
-            let peers = [from.0.to_wire(), to.0.to_wire()];
-            let context: [&[u8]; 3] = [&peers, &from.1.to_le_bytes(), &to.1.to_le_bytes()];
-            key.derive(b"rackmem udp single", &context, &mut bytes);
-            bytes
+            Single::ALL.map(|kind| {
+                let mut bytes = [0; 16];
+                let peers = [from.0.to_wire(), to.0.to_wire(), kind.to_wire()];
+                let context: [&[u8]; 3] = [&peers, &from.1.to_le_bytes(), &to.1.to_le_bytes()];
+                key.derive(b"rackmem udp single", &context, &mut bytes);
+                bytes
+            })
         };
         Self { sending: direction(me, peer), receiving: direction(peer, me) }
     }
 
     /// The tag of these bytes.
-    pub(super) fn tag(&self, bytes: &[u8]) -> [u8; TAG] {
-        tag(&self.sending, bytes)
+    pub(super) fn tag(&self, kind: Single, bytes: &[u8]) -> [u8; TAG] {
+        tag(&self.sending[kind as usize], bytes)
     }
 }
 
@@ -70,9 +126,9 @@ impl fmt::Debug for SingleKeys {
 
 impl Session {
     /// True if a single packet's tag is what it should be.
-    pub(super) fn verify_single(&self, covered: &[u8], found: Option<&[u8; TAG]>) -> bool {
+    pub(super) fn verify_single(&self, kind: Single, covered: &[u8], found: Option<&[u8; TAG]>) -> bool {
         let (Some(keys), Some(found)) = (self.singles(), found) else { return false };
-        let expected = tag(&keys.receiving, covered);
+        let expected = tag(&keys.receiving[kind as usize], covered);
         // Every byte is looked at, whatever the others say.
         expected.iter().zip(found).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
     }
@@ -112,8 +168,8 @@ impl UdpTransport {
         self.sessions.load(Relaxed)
     }
 
-    /// The sessions with nodes, for a switch program that takes single packets in this peer's place.
-    pub fn node_sessions(&self) -> Vec<NodeSession> {
+    /// The sessions with nodes, for a switch program that takes single packets of a kind in this peer's place.
+    pub fn node_sessions(&self, kind: Single) -> Vec<NodeSession> {
         let of = |peer: &super::session::Peer| {
             let (node, session) = (peer.id.as_node()?, peer.session()?);
             let keys = session.singles()?;
@@ -122,8 +178,8 @@ impl UdpTransport {
                 address: session.address,
                 theirs: name(session.theirs),
                 mine: name(session.mine),
-                key_in: keys.receiving,
-                key_out: keys.sending,
+                key_in: keys.receiving[kind as usize],
+                key_out: keys.sending[kind as usize],
             })
         };
         self.peers.iter().flatten().filter_map(of).collect()

@@ -22,6 +22,7 @@ use super::key::Key;
 use super::receive::Inbox;
 use super::record::{self, RecordKind, SEGMENT_HEAD};
 use super::session::{Greeting, Peer, Session};
+use super::single::Single;
 use super::tag::{HelloKey, TAG};
 use super::waiting::Waiting;
 use super::whereabouts::{Finder, Reach, Whereabouts};
@@ -217,7 +218,7 @@ impl UdpTransport {
             if peer.whereabouts.is_silent.load(Relaxed) {
                 self.reach_out(peer);
             }
-            if !datagram.single && self.keeps(peer, &session, datagram) {
+            if datagram.single.is_none() && self.keeps(peer, &session, datagram) {
                 continue;
             }
             messages[count] = datagram.messages;
@@ -354,11 +355,18 @@ impl Transport for UdpTransport {
             self.counters.dropped(Cause::Unreachable);
             return;
         }
-        if let Message::Packet(header, Contents::None) = &message
-            && kind == RecordKind::Packet
-            && self.is_single(to)
-        {
-            return out.burst.single::<HEADER_BYTES>(to).copy_from_slice(header);
+        if self.is_single(to) {
+            match &message {
+                Message::Packet(header, Contents::None) if kind == RecordKind::Packet => {
+                    return out.burst.single(to, Single::Packet).copy_from_slice(header);
+                }
+                Message::Headed(head, Contents::None) if kind == RecordKind::Lock => {
+                    let (bytes, rest) = out.burst.single(to, Single::Lock).split_at_mut(head.bytes().len());
+                    bytes.copy_from_slice(head.bytes());
+                    return rest.fill(0);
+                }
+                _ => {}
+            }
         }
         let content = message.bytes();
         let size = record::size(content);
