@@ -86,12 +86,15 @@ typedef enum rackmem_status {
   RACKMEM_INDETERMINATE = 19,
   // The daemon has gone that this process was attached to. Close everything and attach again.
   RACKMEM_DETACHED = 20,
-  // There are as many as there can be: handles, block locks, clients of chains, threads at a daemon, names.
+  // There are as many as there can be: handles, block locks, clients of chains, threads at a daemon, names,
+  // regions of a lock.
   RACKMEM_TOO_MANY = 21,
   // Something has this name, and something new was to be made.
   RACKMEM_EXISTS = 22,
   // What has this name is of another kind, length or type: `rackmem_message` shows both.
   RACKMEM_DIFFERS = 23,
+  // The lock guards part of that memory already.
+  RACKMEM_OVERLAPS = 24,
 } rackmem_status;
 
 // What can have a name.
@@ -582,7 +585,7 @@ enum rackmem_status rackmem_rwlock_free(struct rackmem_rwlock lock);
 // The address of a lock, for other threads and processes; 0 if there is no such handle. The OS thread that uses its thread.
 uint64_t rackmem_rwlock_address(struct rackmem_rwlock lock);
 
-// How many bytes a lock guards; 0 if there is no such handle. The OS thread that uses its thread.
+// How many bytes a lock guards; of one over regions, its room. 0 if there is no such handle. The OS thread that uses its thread.
 size_t rackmem_rwlock_len(struct rackmem_rwlock lock);
 
 // Waits for the lock, to read its data together with others. `*data` is where they are, aligned to 8 bytes, until it is unlocked. With
@@ -647,6 +650,97 @@ enum rackmem_status rackmem_rwlock_set_poisoned(struct rackmem_rwlock lock,
 // `fence` may be written.
 enum rackmem_status rackmem_rwlock_fence(struct rackmem_rwlock lock,
                                          uint64_t *fence);
+
+// Creates a lock over up to 64 regions of bytes, at first none, in the memory of node `home`. There is room for `room` bytes: of all
+// regions, in whole words, and 16 more for each. Room that is not used takes memory, and does not travel. It is taken, released, closed
+// and freed as other locks; what these write to `data` is of no use: `rackmem_rwlock_region` says where the regions are. The OS thread
+// that uses `thread`.
+//
+// What has to be kept to:
+// `lock` may be written.
+enum rackmem_status rackmem_rwlock_create_regions(struct rackmem_thread thread,
+                                                  uint16_t home,
+                                                  size_t room,
+                                                  struct rackmem_rwlock *lock);
+
+// Opens the lock over regions at this address, which `rackmem_rwlock_address` has named, in this or another process; with the room that
+// it was created with. The OS thread that uses `thread`.
+//
+// What has to be kept to:
+// `lock` may be written.
+enum rackmem_status rackmem_rwlock_open_regions(struct rackmem_thread thread,
+                                                uint64_t address,
+                                                size_t room,
+                                                struct rackmem_rwlock *lock);
+
+// How many regions a lock guards that is held, to read or to write. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `count` may be written.
+enum rackmem_status rackmem_rwlock_regions(struct rackmem_rwlock lock,
+                                           size_t *count);
+
+// Where the bytes of a region are, by its number, from 0, and how many, while the lock is held: aligned to 8 bytes. All pointers are void
+// when the lock is released, or the list changes. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `data` and `len` may be written. What `data` points to is written only if the lock is held for writing.
+enum rackmem_status rackmem_rwlock_region(struct rackmem_rwlock lock,
+                                          size_t number,
+                                          void **data,
+                                          size_t *len);
+
+// One more region, of `len` bytes of zeroes, of a lock that is held for writing. `*number` is its number: the last. Pointers to regions
+// are void. `RACKMEM_TOO_MANY`: there are 64. `RACKMEM_TOO_LONG`: it does not fit the room. Then nothing has changed. The OS thread that
+// uses its thread.
+//
+// What has to be kept to:
+// `number` may be written.
+enum rackmem_status rackmem_rwlock_region_add(struct rackmem_rwlock lock,
+                                              size_t len,
+                                              size_t *number);
+
+// Makes a region longer, with zeroes, or shorter, of a lock that is held for writing. Not one that `rackmem_rwlock_guard` has taken in.
+// Pointers to regions are void. The OS thread that uses its thread.
+enum rackmem_status rackmem_rwlock_region_resize(struct rackmem_rwlock lock,
+                                                 size_t number,
+                                                 size_t len);
+
+// Takes a region away, of a lock that is held for writing: the numbers of those behind it become smaller by one. What it has of memory
+// that `rackmem_rwlock_guard` has taken in is forgotten. Pointers to regions are void. The OS thread that uses its thread.
+enum rackmem_status rackmem_rwlock_region_remove(struct rackmem_rwlock lock,
+                                                 size_t number);
+
+// Takes `len` bytes of memory of `rackmem_alloc_guarded` in, as one more region of a lock over regions that is held for writing: they
+// travel with it until `rackmem_rwlock_unguard`, and what is in that memory means nothing meanwhile. The region is the last. Pointers to
+// regions are void. Waits while another lock has that memory. `RACKMEM_OVERLAPS`: this lock has part of it. `RACKMEM_TOO_MANY`,
+// `RACKMEM_TOO_LONG`: as `rackmem_rwlock_region_add`. `RACKMEM_UNALLOCATED`: that is no such memory, or not any more. If it fails,
+// nothing has changed. The OS thread that uses its thread.
+enum rackmem_status rackmem_rwlock_guard(struct rackmem_rwlock lock,
+                                         uint64_t address,
+                                         size_t len);
+
+// Gives the bytes of a region back, as they are now, to the memory at this address that `rackmem_rwlock_guard` has taken them from, and
+// takes the region away. The lock is held for writing. Pointers to regions are void. `RACKMEM_NOT_FOUND`: it has taken in nothing
+// there. `RACKMEM_UNALLOCATED`: that memory was freed meanwhile; the region stays. The OS thread that uses its thread.
+enum rackmem_status rackmem_rwlock_unguard(struct rackmem_rwlock lock,
+                                           uint64_t address);
+
+// Allocates `len` bytes of memory at node `home` that locks over regions take in (`rackmem_rwlock_guard`). What is in it is not
+// defined. It is taken in as a whole: all say this length. The OS thread that uses `thread`.
+//
+// What has to be kept to:
+// `address` may be written.
+enum rackmem_status rackmem_alloc_guarded(struct rackmem_thread thread,
+                                          uint64_t len,
+                                          uint16_t home,
+                                          uint64_t *address);
+
+// Gives memory of `rackmem_alloc_guarded` back, of this length, from whichever node; a lock that has taken it in keeps the bytes. The OS
+// thread that uses `thread`.
+enum rackmem_status rackmem_free_guarded(struct rackmem_thread thread,
+                                         uint64_t address,
+                                         size_t len);
 
 // Allocates `count` words of 64 bits, zeroes, in the memory of node `home`. The OS thread that uses `thread`.
 //
@@ -1146,6 +1240,17 @@ enum rackmem_status rackmem_rwlock_named(struct rackmem_thread thread,
                                          size_t len,
                                          const void *initial,
                                          struct rackmem_rwlock *lock);
+
+// A lock over regions by its name. Something new has none, and room for `room` bytes; to open, 0 is whatever is there. It is the same as a
+// `LockedRegions` of a Rust program. The OS thread that uses `thread`.
+//
+// What has to be kept to:
+// `name` ends with a zero; `lock` may be written.
+enum rackmem_status rackmem_rwlock_named_regions(struct rackmem_thread thread,
+                                                 const char *name,
+                                                 int32_t mode,
+                                                 size_t room,
+                                                 struct rackmem_rwlock *lock);
 
 // A value by its name. Something new has `len` bytes that begin as those at `initial` (null: zeroes); with 8 bytes in front of it, it
 // fits a block. `of` is what they are (null: not said). It is the same as a `Value<T>` of a Rust program. The OS thread that uses

@@ -10,6 +10,7 @@
 //! | `blocks.rs` | coherent memory, and the locks of blocks |
 //! | `mapping.rs` | coherent memory behind pointers |
 //! | `rwlock.rs` | locks that carry their data |
+//! | `regions.rs` | such locks over several regions |
 //! | `words/` | atomic operations |
 //! | `objects.rs` | objects that are read whole |
 //! | `chains.rs` | key-value stores |
@@ -30,6 +31,7 @@ pub mod names;
 pub mod objects;
 mod pointer;
 pub mod rack;
+pub mod regions;
 pub mod rwlock;
 pub mod status;
 pub mod value;

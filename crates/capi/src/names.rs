@@ -3,13 +3,14 @@
 
 use std::ffi::{c_char, c_void};
 
-use rackmem::{ByteValue, Discipline, NameMode, NamedInfo, NamedSpec};
+use rackmem::{ByteValue, Discipline, LockedRegions, NameMode, Nameable as _, NamedInfo, NamedSpec};
 
 use crate::chains::{self, RackmemChains, RackmemChainsConfig};
 use crate::handles::{Turn, with_thread};
 use crate::objects::{self, RackmemObjects};
 use crate::pointer::{To, bytes, shared, text};
 use crate::rack::RackmemThread;
+use crate::regions;
 use crate::rwlock::{self, RackmemRwlock};
 use crate::status::{Failure, RackmemStatus};
 use crate::value::{self, RackmemValue};
@@ -160,6 +161,30 @@ pub unsafe extern "C" fn rackmem_rwlock_named(
         let info = unsafe { find(turn, Asked { name, mode, of }, spec, initial) }?;
         let bytes = turn.handle().locked_bytes(info.addr, rwlock::whole(len)?)?;
         rwlock::open(turn, to, bytes, len, Some(info.making))
+    })
+}
+
+/// A lock over regions by its name. Something new has none, and room for `room` bytes; to open, 0 is whatever is there. It is the same as a
+/// `LockedRegions` of a Rust program. The OS thread that uses `thread`.
+///
+/// # Safety
+/// `name` ends with a zero; `lock` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rackmem_rwlock_named_regions(
+    thread: RackmemThread,
+    name: *const c_char,
+    mode: i32,
+    room: usize,
+    lock: *mut RackmemRwlock,
+) -> RackmemStatus {
+    with_thread(thread.id, |turn| {
+        // SAFETY: the caller promises both.
+        let (to, name) = unsafe { (To::cleared(lock, "lock", rwlock::NO_LOCK)?, text(name, "name")?) };
+        let is_any = room == 0 && mode == RackmemNameMode::Open as i32;
+        let spec = LockedRegions::spec((!is_any).then_some(&room));
+        let info = turn.handle().name_as(name, mode_of(mode)?, spec, LockedRegions::contents(&room))?;
+        let found = LockedRegions::found(turn.handle(), &info)?;
+        regions::open_regions(turn, to, &found, Some(info.making))
     })
 }
 

@@ -28,7 +28,7 @@ pub struct RackmemRwlock {
 /// An open lock.
 pub(crate) struct Lock {
     /// Dropped first: it borrows `bytes`.
-    held: Option<Guard>,
+    pub(crate) held: Option<Guard>,
     bytes: LockedBytes,
     len: usize,
     /// What the first word of the region is when there is nothing to look at: of a lock with a name, the number under which it was made;
@@ -37,7 +37,7 @@ pub(crate) struct Lock {
     is_named: bool,
 }
 
-enum Guard {
+pub(crate) enum Guard {
     Read(BytesReadGuard<'static>),
     Write(BytesWriteGuard<'static>),
 }
@@ -63,7 +63,7 @@ fn parts(words: &[AtomicU64]) -> Option<(&AtomicU64, &AtomicU64, *mut u8)> {
 }
 
 impl Guard {
-    fn words(&self) -> &[AtomicU64] {
+    pub(crate) fn words(&self) -> &[AtomicU64] {
         match self {
             Self::Read(guard) => guard.words(),
             Self::Write(guard) => guard.words(),
@@ -295,7 +295,7 @@ pub extern "C" fn rackmem_rwlock_address(lock: RackmemRwlock) -> u64 {
     ask::<Lock, _>(lock.id, |lock| lock.bytes.addr().bits())
 }
 
-/// How many bytes a lock guards; 0 if there is no such handle. The OS thread that uses its thread.
+/// How many bytes a lock guards; of one over regions, its room. 0 if there is no such handle. The OS thread that uses its thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn rackmem_rwlock_len(lock: RackmemRwlock) -> usize {
     ask::<Lock, _>(lock.id, |lock| lock.len)
@@ -431,7 +431,7 @@ pub unsafe extern "C" fn rackmem_rwlock_timedwrite(
     unsafe { take(lock, data.cast(), true, Wait::AtMost(Duration::from_nanos(nanoseconds))) }
 }
 
-fn not_held(why: &str) -> Failure {
+pub(crate) fn not_held(why: &str) -> Failure {
     Failure::new(RackmemStatus::NotHeld, why)
 }
 

@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use rackmem::{Error, NameError, ReadError};
+use rackmem::{Error, NameError, ReadError, RegionsError};
 
 /// What a call has come to. `rackmem_message` says more about whatever is not `RACKMEM_OK`, and what to do.
 #[repr(C)]
@@ -54,16 +54,19 @@ pub enum RackmemStatus {
     Indeterminate = 19,
     /// The daemon has gone that this process was attached to. Close everything and attach again.
     Detached = 20,
-    /// There are as many as there can be: handles, block locks, clients of chains, threads at a daemon, names.
+    /// There are as many as there can be: handles, block locks, clients of chains, threads at a daemon, names,
+    /// regions of a lock.
     TooMany = 21,
     /// Something has this name, and something new was to be made.
     Exists = 22,
     /// What has this name is of another kind, length or type: `rackmem_message` shows both.
     Differs = 23,
+    /// The lock guards part of that memory already.
+    Overlaps = 24,
 }
 
 impl RackmemStatus {
-    const ALL: [(Self, &'static CStr); 24] = [
+    const ALL: [(Self, &'static CStr); 25] = [
         (Self::Ok, c"done"),
         (Self::Busy, c"not now: somebody else has it, or the time or the attempts are over"),
         (Self::Poisoned, c"the lock is held, and its data are poisoned: somebody ended while writing"),
@@ -88,6 +91,7 @@ impl RackmemStatus {
         (Self::TooMany, c"there are as many as there can be"),
         (Self::Exists, c"something has this name already"),
         (Self::Differs, c"what has this name is of another kind, length or type"),
+        (Self::Overlaps, c"the lock guards part of that memory already"),
     ];
 }
 
@@ -123,6 +127,23 @@ impl From<Error> for Failure {
             | Error::TooManyClients { .. }
             | Error::TooManyPinned { .. }
             | Error::TooManyAttached { .. } => RackmemStatus::TooMany,
+            // Whatever else there is, or will be, is about what was asked for.
+            _ => RackmemStatus::InvalidArgument,
+        };
+        Self::new(status, error)
+    }
+}
+
+impl From<RegionsError> for Failure {
+    #[cold]
+    fn from(error: RegionsError) -> Self {
+        let status = match error {
+            RegionsError::TooMany => RackmemStatus::TooMany,
+            RegionsError::NoRoom { .. } => RackmemStatus::TooLong,
+            RegionsError::NoSuchRegion { .. } => RackmemStatus::NotFound,
+            RegionsError::Overlaps { .. } => RackmemStatus::Overlaps,
+            RegionsError::IsRead => RackmemStatus::NotHeld,
+            RegionsError::Failed(why) => return why.into(),
             // Whatever else there is, or will be, is about what was asked for.
             _ => RackmemStatus::InvalidArgument,
         };

@@ -5,6 +5,7 @@
 //! cargo run --release -p rackmem --example hand_over          # an embedded rack: all machines on one thread
 //! cargo run --release -p rackmem --example hand_over shm      # a switch and nodes with transports of their own
 //! cargo run --release -p rackmem --example hand_over regions      # 64 regions of 64 B against one of 4 KiB; also `shm regions`
+//! cargo run --release -p rackmem --example hand_over free         # locks that nobody has, granted by their home; also `shm free`
 //! valgrind --tool=callgrind target/release/examples/hand_over 100
 //! ```
 //!
@@ -18,7 +19,8 @@ use std::time::Instant;
 
 use rackmem::transport::{PeerId, Terms, Transport, shm};
 use rackmem::{
-    Config, Discipline, GlobalAddr, LockedRegions, NodeHandle, NodeId, ProcessConfig, Rack, SwitchProcess,
+    Config, Directory, Discipline, GlobalAddr, LockedRegions, NodeHandle, NodeId, ProcessConfig, Rack,
+    SwitchProcess,
 };
 
 const LOCKS: u64 = 64;
@@ -39,14 +41,24 @@ fn round(region: GlobalAddr, nodes: &mut [NodeHandle], times: &mut Vec<u64>) {
     }
 }
 
-fn measure(mut nodes: Vec<NodeHandle>, rounds: Option<usize>) {
-    let region = nodes[0].alloc(LOCKS * BYTES, NodeId(1), Discipline::Locked).expect("there is room");
+fn measure(mut nodes: Vec<NodeHandle>, is_free: bool, rounds: Option<usize>) {
+    let alloc = |node: &mut NodeHandle| node.alloc(LOCKS * BYTES, NodeId(1), Discipline::Locked);
+    let mut region = alloc(&mut nodes[0]).expect("there is room");
     let mut times = Vec::with_capacity(rounds.unwrap_or(ROUNDS) * 2 * LOCKS as usize);
-    (0..rounds.unwrap_or(ROUNDS)).for_each(|_| round(region, &mut nodes, &mut times));
+    for _ in 0..rounds.unwrap_or(ROUNDS) {
+        if is_free {
+            // Others, which nobody has had: one of the nodes takes them, and the other is their home.
+            region = alloc(&mut nodes[0]).expect("there is room");
+            round(region, &mut nodes[..1], &mut times);
+        } else {
+            round(region, &mut nodes, &mut times);
+        }
+    }
     if rounds.is_none() {
         times.sort_unstable();
         let part = |per_cent: usize| times[times.len() * per_cent / 100];
-        println!("a hand-over: p10 {} ns, p50 {} ns, p90 {} ns", part(10), part(50), part(90));
+        let name = if is_free { "a grant of a free lock" } else { "a hand-over" };
+        println!("{name}: p10 {} ns, p50 {} ns, p90 {} ns", part(10), part(50), part(90));
     }
 }
 
@@ -122,11 +134,16 @@ fn over_shared_memory(config: &Config, measure: impl FnOnce(Vec<NodeHandle>)) {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let rounds = arguments.iter().find_map(|argument| argument.parse().ok());
-    let config = Config { nodes: 2, cache: 1 << 20, memory: 8 << 20, ..Config::default() };
     let has = |word: &str| arguments.iter().any(|argument| argument == word);
+    let config = Config { nodes: 2, cache: 1 << 20, memory: 64 << 20, ..Config::default() };
+    // The home of a free lock is asked, and answers.
+    let config = match has("free") {
+        true => Config { directory: Directory::Home, lock_copies: 64 << 20, ..config },
+        false => config,
+    };
     let measure = |mut nodes: Vec<NodeHandle>| match has("regions") {
         true => compare_regions(&mut nodes),
-        false => measure(nodes, rounds),
+        false => measure(nodes, has("free"), rounds),
     };
     if has("shm") {
         return over_shared_memory(&config, measure);

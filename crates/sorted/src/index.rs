@@ -43,6 +43,11 @@ impl Index {
             return Some(slot);
         }
         let slot = *self.slots.get(&key)?;
+        self.note(key, slot);
+        Some(slot as usize)
+    }
+
+    fn note(&mut self, key: u128, slot: u32) {
         if self.len() > SMALL {
             let places = (self.len() * PLACES).next_power_of_two().min(NOTED);
             if self.noted.len() < places {
@@ -51,7 +56,6 @@ impl Index {
             let place = self.place(key);
             self.noted[place] = (key, slot);
         }
-        Some(slot as usize)
     }
 
     fn noted_at(&self, place: usize, key: u128) -> Option<usize> {
@@ -65,14 +69,17 @@ impl Index {
         (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize & self.noted.len().wrapping_sub(1)
     }
 
-    /// The key's slot, and whether it was there already. A new one is below `slots`, how many there are, or that.
+    /// The key's slot, and whether it was there already. A new one is below `slots`, how many there are, or that. It is noted: whoever puts
+    /// something in looks for it soon.
     pub(crate) fn put(&mut self, key: u128, slots: usize) -> (usize, bool) {
         match self.slots.entry(key) {
             Entry::Occupied(slot) => (*slot.get() as usize, true),
             Entry::Vacant(vacant) => {
                 let slot =
                     self.free.pop().unwrap_or_else(|| u32::try_from(slots).expect("fewer than 2^32 keys"));
-                (*vacant.insert(slot) as usize, false)
+                vacant.insert(slot);
+                self.note(key, slot);
+                (slot as usize, false)
             }
         }
     }

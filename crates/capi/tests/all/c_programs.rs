@@ -31,6 +31,11 @@ fn every_function_does_what_it_says_and_refuses_what_makes_no_sense() {
 }
 
 #[test]
+fn regions_come_and_go_under_a_lock_and_what_cannot_be_is_refused() {
+    runs_as_both("regions.c");
+}
+
+#[test]
 fn names_are_opened_made_listed_and_removed_and_what_is_no_name_is_refused() {
     runs_as_both("names.c");
 }

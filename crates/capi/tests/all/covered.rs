@@ -1,4 +1,5 @@
-//! Every function of the header is called once as it is meant, and once as it is not (`functions.c`, `names.c`, `mapped.c`).
+//! Every function of the header is called once as it is meant, and once as it is not (`functions.c`, `names.c`,
+//! `mapped.c`, `regions.c`).
 
 use std::collections::BTreeSet;
 
@@ -50,7 +51,7 @@ fn called(program: &str, words: &[&str]) -> BTreeSet<String> {
 fn every_function_of_the_header_is_called_as_it_is_meant_and_as_it_is_not() {
     let read = |path| std::fs::read_to_string(path).unwrap();
     let header = read(crate_dir().join("include/rackmem.h"));
-    let table = ["functions.c", "names.c", "mapped.c"].map(|name| read(source(name))).concat();
+    let table = ["functions.c", "names.c", "mapped.c", "regions.c"].map(|name| read(source(name))).concat();
     let functions = of_header(&header);
     assert!(functions.len() > 80, "{functions:?}");
     let mut good = called(&table, &["GOOD", "FETCHING"]);

@@ -51,12 +51,13 @@ fn version() -> String {
 }
 
 /// The files with functions, in the order of the header. (A file's modules are read with it.)
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     "status.rs",
     "rack.rs",
     "blocks.rs",
     "mapping.rs",
     "rwlock.rs",
+    "regions.rs",
     "words/mod.rs",
     "objects.rs",
     "chains.rs",

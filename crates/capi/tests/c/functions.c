@@ -6,11 +6,11 @@ static const uint64_t nowhere = (uint64_t)99 << 48;
 
 static void status_and_version(void) {
     CHECK(rackmem_version() == RACKMEM_VERSION);
-    for (int status = RACKMEM_OK; status <= RACKMEM_DIFFERS; status++) {
+    for (int status = RACKMEM_OK; status <= RACKMEM_OVERLAPS; status++) {
         CHECK(strcmp(rackmem_status_text(status), "no status of rackmem") != 0);
     }
     CHECK(strcmp(rackmem_status_text(-1), "no status of rackmem") == 0);
-    CHECK(strcmp(rackmem_status_text(RACKMEM_DIFFERS + 1), "no status of rackmem") == 0);
+    CHECK(strcmp(rackmem_status_text(RACKMEM_OVERLAPS + 1), "no status of rackmem") == 0);
     CHECK(rackmem_message() != NULL);
 }
 

@@ -1,4 +1,4 @@
-/* One of several processes that share a lock, words, objects, a store and coherent memory.
+/* One of several processes that share locks, words, objects, a store and coherent memory.
  *
  *     processes RACK_FILE join|attach NODE HOW_MANY [ADDRESS...]
  *
@@ -7,6 +7,7 @@
 #include "check.h"
 
 #define TIMES 300
+#define ROOM 1024
 #define TEXT "written by everybody"
 
 struct tally {
@@ -21,16 +22,46 @@ static uint64_t number(const char *text) {
     return value;
 }
 
+/* Counts in one of ten regions, which it makes if it has to. */
+static void count_in_a_region(rackmem_rwlock regions, uint64_t time) {
+    void *data;
+    size_t count, len, made;
+    DO(rackmem_rwlock_write(regions, &data));
+    DO(rackmem_rwlock_regions(regions, &count));
+    if (count < 10) {
+        DO(rackmem_rwlock_region_add(regions, 8, &made));
+        CHECK(made == count++);
+    }
+    DO(rackmem_rwlock_region(regions, time % count, &data, &len));
+    ++*(uint64_t *)data;
+    DO(rackmem_rwlock_unlock(regions));
+}
+
+static uint64_t sum_of_regions(rackmem_rwlock regions) {
+    const void *seen;
+    void *data;
+    size_t count, len;
+    uint64_t sum = 0;
+    DO(rackmem_rwlock_read(regions, &seen));
+    DO(rackmem_rwlock_regions(regions, &count));
+    for (size_t number = 0; number < count; number++) {
+        DO(rackmem_rwlock_region(regions, number, &data, &len));
+        sum += *(uint64_t *)data;
+    }
+    DO(rackmem_rwlock_unlock(regions));
+    return sum;
+}
+
 int main(int count, char **arguments) {
     rackmem_rack rack;
     rackmem_info info;
     rackmem_thread thread;
-    rackmem_rwlock lock;
+    rackmem_rwlock lock, regions;
     rackmem_words words;
     rackmem_objects objects;
     rackmem_chains chains;
     uint64_t memory, old;
-    CHECK(count == 5 || count == 10);
+    CHECK(count == 5 || count == 11);
     uint16_t node = (uint16_t)number(arguments[3]);
     uint64_t processes = number(arguments[4]);
     if (strcmp(arguments[2], "join") == 0) {
@@ -56,9 +87,11 @@ int main(int count, char **arguments) {
         DO(rackmem_objects_create(thread, node, 1, sizeof TEXT, &objects));
         DO(rackmem_chains_create(thread, &config, &chains));
         DO(rackmem_alloc(thread, 8, node, &memory));
-        printf("%llu %llu %llu %llu %llu\n", (unsigned long long)rackmem_rwlock_address(lock),
+        DO(rackmem_rwlock_create_regions(thread, node, ROOM, &regions));
+        printf("%llu %llu %llu %llu %llu %llu\n", (unsigned long long)rackmem_rwlock_address(lock),
                (unsigned long long)rackmem_words_address(words), (unsigned long long)rackmem_objects_address(objects),
-               (unsigned long long)rackmem_chains_address(chains), (unsigned long long)memory);
+               (unsigned long long)rackmem_chains_address(chains), (unsigned long long)memory,
+               (unsigned long long)rackmem_rwlock_address(regions));
         fflush(stdout);
     } else {
         DO(rackmem_rwlock_open(thread, number(arguments[5]), sizeof(struct tally), &lock));
@@ -66,9 +99,11 @@ int main(int count, char **arguments) {
         DO(rackmem_objects_open(thread, number(arguments[7]), &objects));
         DO(rackmem_chains_open(thread, number(arguments[8]), &chains));
         memory = number(arguments[9]);
+        DO(rackmem_rwlock_open_regions(thread, number(arguments[10]), ROOM, &regions));
     }
     for (uint64_t time = 0; time < TIMES; time++) {
         void *data;
+        count_in_a_region(regions, time);
         DO(rackmem_rwlock_write(lock, &data));
         ((struct tally *)data)->count++;
         ((struct tally *)data)->by_node[node]++;
@@ -103,6 +138,7 @@ int main(int count, char **arguments) {
         CHECK(((const struct tally *)seen)->count == TIMES * processes);
         CHECK(((const struct tally *)seen)->by_node[node] >= TIMES);
         DO(rackmem_rwlock_unlock(lock));
+        CHECK(sum_of_regions(regions) == TIMES * processes);
         DO(rackmem_words_load(words, 0, &value));
         CHECK(value == TIMES * processes);
         DO(rackmem_words_load32(words, 2, &narrow));

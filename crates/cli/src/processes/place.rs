@@ -40,6 +40,8 @@ pub struct RackSpec {
     pub lock_copies: u64,
     /// The same.
     pub lock_region: u64,
+    /// Threads of the node that has a lock which go before another node.
+    pub own_first: u32,
     /// How the switch steers packets of chains; none: it does not.
     pub steering: Option<Steers>,
     /// Of what the rack draws by chance.
@@ -86,6 +88,7 @@ impl RackSpec {
             peek: self.peek,
             lock_copies: self.lock_copies,
             lock_region: self.lock_region,
+            own_first: self.own_first,
             steering: self.steering.map(|how| how.keys),
             steer_reads: self.steering.is_some_and(|how| how.reads),
             preload: self.steering.is_some_and(|how| how.preload),

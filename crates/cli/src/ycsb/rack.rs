@@ -70,6 +70,7 @@ pub(crate) fn spec(args: &Args, memory: Bytes) -> RackSpec {
         // An engine with locks has as much room as one with a cache.
         lock_copies: args.cache.0,
         lock_region: RackSpec::LOCK_REGION,
+        own_first: 0,
         steering: args.steers(),
         seed: args.seed,
     }

@@ -61,6 +61,9 @@ pub struct Config {
     pub preload: bool,
     /// Bytes of the largest region that a lock guards between processes: rings and buffers are made for it. At most 1 MiB.
     pub lock_region: u64,
+    /// Threads of the node that has a lock which go before another node that waits, each time the lock comes there. 0: all are served in
+    /// the order in which they came. More saves trips where many threads of few nodes want one lock, and the others wait longer.
+    pub own_first: u32,
     /// The first so many nodes keep names; none: all do. A name dies with its node, so those that come and go should keep none.
     pub name_nodes: Option<usize>,
     /// Fixes every random choice that does not depend on how the threads of this process are scheduled.
@@ -85,6 +88,7 @@ impl Default for Config {
             steer_reads: false,
             preload: false,
             lock_region: 64 << 10,
+            own_first: 0,
             name_nodes: None,
             seed: 1,
         }
@@ -216,6 +220,7 @@ impl Config {
     pub(crate) fn locks(&self, id: NodeId) -> node::locks::LockNodeConfig {
         node::locks::LockNodeConfig {
             in_switch: self.directory != Directory::Home,
+            preference: self.own_first,
             ..node::locks::LockNodeConfig::new(id, self.nodes)
         }
     }

@@ -30,22 +30,22 @@ use crate::lock::LockMode;
 /// ```
 #[derive(Clone)]
 pub struct LockedBytes {
-    region: Region,
-    len: usize,
+    pub(super) region: Region,
+    pub(super) len: usize,
 }
 
 /// The bytes, to be read. The lock is released when this is dropped.
 #[must_use = "the lock is released when this is dropped"]
 pub struct BytesReadGuard<'a> {
-    inside: Inside<'a>,
-    len: usize,
+    pub(super) inside: Inside<'a>,
+    pub(super) len: usize,
 }
 
 /// The bytes, to be written. The lock is released when this is dropped.
 #[must_use = "the lock is released when this is dropped"]
 pub struct BytesWriteGuard<'a> {
-    inside: Inside<'a>,
-    len: usize,
+    pub(super) inside: Inside<'a>,
+    pub(super) len: usize,
 }
 
 impl NodeHandle {

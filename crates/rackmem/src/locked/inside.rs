@@ -304,10 +304,20 @@ impl Inside<'_> {
         self.region.inner.memory(self.node).locks.watches()
     }
 
+    /// The same thread inside: one of the two is not dropped.
+    pub(super) const fn moved(&self) -> Self {
+        Self { ..*self }
+    }
+
     /// The thread stays inside, and does not need this to leave: [`Inside::again`] does.
     pub(super) fn stay(self) -> Stayed {
         let stays = ManuallyDrop::new(self);
         Stayed { node: stays.node, mode: stays.mode, copy: stays.entered.number() }
+    }
+
+    /// A part of a region counts.
+    pub(super) const fn is_sized(&self) -> bool {
+        self.region.len & SIZED != 0
     }
 }
 

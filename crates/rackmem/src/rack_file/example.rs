@@ -65,6 +65,11 @@ pub fn example(name: &str, transport: TransportKind, addresses: &[SocketAddr], g
     );
     line(
         &mut text,
+        "# own_first = 0".to_owned(),
+        "threads of the node that has a lock which go before a node that waits, each time it comes there",
+    );
+    line(
+        &mut text,
         name_nodes.map_or(format!("# name_nodes = {nodes}"), |nodes| format!("name_nodes = {nodes}")),
         "the first so many nodes keep names, which die with them: leave out those that come and go",
     );

@@ -58,6 +58,8 @@ pub(super) const RACK: Keys = (
         own("lock_copies"),
         // The longest message that a peer takes.
         same("lock_region", |file| bytes_text(file.config.lock_region)),
+        // How long the other nodes wait at most.
+        same("own_first", |file| file.config.own_first.to_string()),
         // A name is looked for where it is kept.
         same("name_nodes", |file| file.config.name_nodes.unwrap_or(file.config.nodes).to_string()),
         // A lease is as long as the node believes, and the switch counts on it.

@@ -254,6 +254,9 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
         rack.bytes("lock_copies", r#""8 MiB""#, mistakes).map_or(default.lock_copies, |copies| copies.value);
     let lock_region =
         rack.bytes("lock_region", r#""64 KiB""#, mistakes).map_or(default.lock_region, |region| region.value);
+    let own_first = rack.number("own_first", "4", mistakes);
+    let own_first =
+        own_first.map_or(default.own_first, |threads| u32::try_from(threads.value).unwrap_or(u32::MAX));
     let name_nodes = rack
         .number("name_nodes", "2", mistakes)
         .map(|nodes| usize::try_from(nodes.value).unwrap_or(usize::MAX))
@@ -285,6 +288,7 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
         steer_reads,
         preload,
         lock_region,
+        own_first,
         name_nodes,
         ..default
     };

@@ -13,7 +13,7 @@ pub(super) trait Outgoing: Headers<Field = LockField> {
         self.to(end(NodeId(0)).to_wire().0, node);
     }
 
-    fn from_end(&mut self, from: LockEnd) {
+    fn sent_by(&mut self, from: LockEnd) {
         let (agent, node) = from.to_wire();
         self.from(agent, node);
     }
@@ -63,7 +63,7 @@ pub(super) fn resubmit<M: OfLocks>(m: &mut M, f: &Fields) {
 
 /// Does what the program decided about the packet, if that is not another pass.
 pub(super) fn deparse<M: OfLocks, R: Rules>(m: &mut M, rules: R, f: &Fields, me: LockEnd) {
-    m.from_end(me);
+    m.sent_by(me);
     let found = m.phv(f.found);
     if me == LockEnd::Switch {
         // The switch does not keep the entry: its home does, or knows what to do.
@@ -152,7 +152,7 @@ fn lend<M: OfLocks, R: Rules>(m: &mut M, rules: R, f: &Fields) {
 /// is no next writer: it sends the data home. The holder sends the very same once more to whoever did not receive it.
 pub fn pass_on(packet: &LockPacket, from: LockEnd, mut send: impl FnMut(LockPacket)) {
     let mut m = InSoftware::new(packet, |packet: &LockPacket| send(*packet), ());
-    m.from_end(from);
+    m.sent_by(from);
     goes_on(&mut m);
 }
 

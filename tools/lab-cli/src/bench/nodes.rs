@@ -225,6 +225,7 @@ pub(crate) fn spec(block: BlockSize) -> RackSpec {
         peek: false,
         lock_copies: RackSpec::LOCK_COPIES,
         lock_region: RackSpec::LOCK_REGION,
+        own_first: 0,
         steering: None,
         seed: 1,
     }

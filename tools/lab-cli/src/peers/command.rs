@@ -198,6 +198,7 @@ fn spec(args: &Args, workload: &Workload) -> RackSpec {
         peek: workload.mix.share(OperationKind::Read) < 2.0 / 3.0,
         lock_copies: RackSpec::LOCK_COPIES,
         lock_region: RackSpec::LOCK_REGION,
+        own_first: 0,
         steering: None,
         seed: args.seed,
     }

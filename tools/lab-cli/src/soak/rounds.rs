@@ -86,6 +86,7 @@ impl<'a> Soak<'a> {
             peek: true,
             lock_copies: RackSpec::LOCK_COPIES,
             lock_region: RackSpec::LOCK_REGION,
+            own_first: 0,
             steering: None,
             seed: args.seed,
         };

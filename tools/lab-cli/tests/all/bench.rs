@@ -51,21 +51,32 @@ fn the_bare_exchange_carries_blocks_of_any_size() {
 
 fn locks_are_measured_beside_their_yardsticks(transport: &str) {
     let temporary = Temporary::new(&format!("lock-{transport}"));
-    let args =
-        ["bench", "lock", "--transport", transport, "--nodes", "1,3", "--threads", "2", "--locks", "20"];
+    let args = ["bench", "lock", "--transport", transport, "--nodes", "1,3", "--threads", "2"];
     // Longer than a block, so that regions have to be carried that blocks never are.
-    let more = ["--state-size", "10000", "--read-ratio", "50", "--rounds", "3", "--millis", "20"];
+    let more = ["--state-size", "10000", "--read-ratio", "50", "--rounds", "3", "--millis", "50"];
+    let more = [&more[..], &["--locks", "20", "--own-first", "2"]].concat();
     let report = temporary.json(&[&args[..], &more].concat());
     assert_eq!(report["cached"].as_array().unwrap().len(), 3, "{report}");
     let hand_over = &report["hand_over"];
     assert!(hand_over["median_ns"].as_f64().unwrap() > 0.0, "{report}");
     assert_eq!(hand_over["budget"].is_null(), transport == "inline", "{report}");
+    let grant = &report["grant"];
+    assert_eq!(grant.is_null(), transport == "inline", "{report}");
+    assert!(grant.is_null() || grant["p50_ns"].as_u64().unwrap() > 0, "{report}");
     let mixes = report["mixes"].as_array().unwrap();
     let nodes: Vec<u64> = mixes.iter().map(|mix| mix["nodes"].as_u64().unwrap()).collect();
     assert_eq!(nodes, [1, 3]);
     for mix in mixes {
-        let rate = |kind: &str| mix[format!("{kind}_per_second")].as_f64().unwrap();
-        assert!((mix["ratio"].as_f64().unwrap() - rate("carried") / rate("layered")).abs() < 0.001, "{mix}");
+        // Redis may not be installed; and one of six threads may come to the lock too late on a busy machine.
+        for kind in
+            ["carried", "layered", "redis"].map(|kind| &mix[kind]).into_iter().filter(|it| !it.is_null())
+        {
+            assert!(kind["per_second"].as_f64().is_some(), "{mix}");
+            let hottest = &kind["hottest"];
+            let parts = ["held", "on_its_way", "idle"].map(|part| hottest[part].as_f64().unwrap_or(f64::NAN));
+            let sum: f64 = parts.iter().sum();
+            assert!(hottest.is_null() || (sum - 1.0).abs() < 1e-9 && parts[0] > 0.0, "{mix}");
+        }
     }
 }
 

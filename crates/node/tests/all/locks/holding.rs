@@ -40,6 +40,27 @@ fn a_writer_inside_keeps_the_lock_until_it_leaves() {
 }
 
 #[test]
+fn a_bounded_number_of_own_threads_goes_before_another_node_in_each_term() {
+    for allowed in 0..4 {
+        let mut rig = Rig::with_config(|config| config.preference = allowed);
+        let _ = rig.wants(1, Mode::Write, theirs());
+        let _ = rig.gets(with(10, to_agent(LockKind::Lent, theirs(), ME.0, 5)));
+        rig.gets(bare(forward(3, Mode::Write, 5))).nothing();
+        for thread in 0..8 {
+            rig.wants(2 + thread, Mode::Write, theirs()).nothing();
+        }
+        for thread in 0..allowed {
+            let out = rig.leaves(theirs(), Mode::Write, Some(11));
+            assert_eq!(out.told(), [LockEffect::Entered(Ticket(2 + thread))]);
+            // Others of this node that come meanwhile do not make it more.
+            rig.wants(20 + thread, Mode::Write, theirs()).nothing();
+        }
+        let moved = rig.leaves(theirs(), Mode::Write, Some(12)).moved();
+        assert_eq!((moved.next, moved.queue.nodes()), (Some(NodeId(3)), nodes([1])), "{allowed}");
+    }
+}
+
+#[test]
 fn a_forward_of_an_earlier_term_is_late() {
     let mut rig = Rig::holding(theirs(), 5);
     rig.drops(LockDrop::Late, bare(forward(3, Mode::Write, 4)));

@@ -28,7 +28,7 @@ pub enum RegionsError {
     },
     /// Part of that memory is guarded by this lock already.
     Overlaps {
-        /// Where the region begins that has it.
+        /// Where the region begins that has it, or the lock's own memory.
         addr: GlobalAddr,
     },
     /// That region was not taken from anywhere, so it cannot go back.
@@ -67,10 +67,7 @@ impl fmt::Display for RegionsError {
                 write!(f, "there is no region {number}: the lock guards {count}, counted from 0")
             }
             Self::Overlaps { addr } => {
-                write!(
-                    f,
-                    "the lock guards part of that memory already: the region that was taken from {addr}"
-                )
+                write!(f, "the lock guards part of that memory already: what begins at {addr}")
             }
             Self::HasNoMemory { number } => {
                 write!(

@@ -10,6 +10,7 @@ use super::error::RegionsError;
 use super::list::{ENTRY, LIST, List, MOST};
 use crate::error::Error;
 use crate::handle::NodeHandle;
+use crate::locked::bytes::{BytesReadGuard, BytesWriteGuard};
 use crate::locked::header;
 use crate::locked::inside::Inside;
 use crate::locked::view;
@@ -35,6 +36,11 @@ fn list<'a>(inside: &'a Inside<'_>) -> List<'a> {
     List::of(inside.words()).expect("it was one when the thread came in, and only this file has changed it")
 }
 
+/// The guard of bytes is one of regions.
+fn is_list(inside: &Inside<'_>) -> Result<(), Error> {
+    if inside.is_sized() { checked(inside).map(drop) } else { Err(Error::Broken { addr: inside.addr() }) }
+}
+
 impl<'a> RegionsReadGuard<'a> {
     pub(super) fn of(inside: Inside<'a>) -> Result<Self, Error> {
         checked(&inside)?;
@@ -45,6 +51,22 @@ impl<'a> RegionsReadGuard<'a> {
     pub(super) fn held(inside: ManuallyDrop<Inside<'a>>) -> Result<ManuallyDrop<Self>, Error> {
         checked(&inside)?;
         Ok(ManuallyDrop::new(Self { inside: ManuallyDrop::into_inner(inside) }))
+    }
+
+    /// Of [`LockedRegions::as_bytes`](crate::LockedRegions::as_bytes).
+    ///
+    /// # Errors
+    /// [`Error::Broken`], and the guard as it was, if that is no lock over regions.
+    pub fn of_bytes(guard: BytesReadGuard<'a>) -> Result<Self, (Error, BytesReadGuard<'a>)> {
+        match is_list(&guard.inside) {
+            Ok(()) => Ok(Self { inside: guard.inside }),
+            Err(why) => Err((why, guard)),
+        }
+    }
+
+    /// The guard that this was made of.
+    pub fn into_bytes(self) -> BytesReadGuard<'a> {
+        BytesReadGuard { len: size_of_val(self.inside.words()), inside: self.inside }
     }
 }
 
@@ -75,6 +97,12 @@ impl RegionsReadGuard<'_> {
         (0..self.len()).filter_map(|number| self.get(number))
     }
 
+    /// Where a region's bytes are among those of its lock ([`BytesReadGuard::words`]): for bindings, whose programs use pointers.
+    pub fn place(&self, number: usize) -> Option<Range<usize>> {
+        let list = list(&self.inside);
+        (number < list.count()).then(|| list.place(number))
+    }
+
     /// Where the memory of a region was taken from. None: there is no such region, or it was made here.
     pub fn taken_from(&self, number: usize) -> Option<GlobalAddr> {
         let list = list(&self.inside);
@@ -103,6 +131,27 @@ impl<'a> RegionsWriteGuard<'a> {
     pub(super) fn held(inside: ManuallyDrop<Inside<'a>>) -> Result<ManuallyDrop<Self>, Error> {
         let regions = ManuallyDrop::into_inner(RegionsReadGuard::held(inside)?);
         Ok(ManuallyDrop::new(Self { regions, was_panicking: false }))
+    }
+
+    /// Of [`LockedRegions::as_bytes`](crate::LockedRegions::as_bytes). The fencing number is as it was.
+    ///
+    /// # Errors
+    /// As for [`RegionsReadGuard::of_bytes`].
+    pub fn of_bytes(guard: BytesWriteGuard<'a>) -> Result<Self, (Error, BytesWriteGuard<'a>)> {
+        match is_list(&guard.inside) {
+            Ok(()) => {
+                let regions = RegionsReadGuard { inside: guard.inside };
+                Ok(Self { regions, was_panicking: std::thread::panicking() })
+            }
+            Err(why) => Err((why, guard)),
+        }
+    }
+
+    /// The guard that this was made of.
+    pub fn into_bytes(self) -> BytesWriteGuard<'a> {
+        let stays = ManuallyDrop::new(self);
+        let inside = stays.regions.inside.moved();
+        BytesWriteGuard { len: size_of_val(inside.words()), inside }
     }
 
     /// Takes all regions away, and makes these.
@@ -221,10 +270,13 @@ impl<'a> RegionsWriteGuard<'a> {
         len: usize,
     ) -> Result<usize, RegionsError> {
         let lock = handle.rwlock(addr, len)?;
+        let inside = &self.regions.inside;
+        let (list, own) = (list(inside), (inside.addr().bits(), size_of_val(inside.words())));
         let whole = |addr: u64, len: usize| addr..addr + len.max(1) as u64;
-        let (list, new) = (list(&self.regions.inside), whole(addr.bits(), len));
-        for number in (0..list.count()).filter(|number| list.taken_from(*number) != 0) {
-            let there = whole(list.taken_from(number), list.len(number));
+        let taken = (0..list.count()).map(|number| (list.taken_from(number), list.len(number)));
+        let new = whole(addr.bits(), len);
+        for (from, len) in taken.filter(|(from, _)| *from != 0).chain([own]) {
+            let there = whole(from, len);
             if there.start < new.end && new.start < there.end {
                 return Err(RegionsError::Overlaps { addr: GlobalAddr::from_bits(there.start) });
             }

@@ -25,6 +25,7 @@ pub use error::RegionsError;
 pub use guards::{RegionsReadGuard, RegionsWriteGuard};
 pub use held::HeldRegions;
 
+use super::bytes::LockedBytes;
 use super::error::LockError;
 use super::header::{self, Flaw, Making};
 use super::held::HeldLock;
@@ -114,6 +115,12 @@ impl LockedRegions {
     /// Bytes that there is room for.
     pub const fn room(&self) -> usize {
         self.region.bytes() - list::LIST * 8
+    }
+
+    /// The same lock as bytes, the list among them: for bindings, which take it as they take others ([`NodeHandle::locked_bytes`]), and
+    /// make its guards those of regions ([`RegionsWriteGuard::of_bytes`]).
+    pub fn as_bytes(&self) -> LockedBytes {
+        LockedBytes { region: self.region.clone(), len: self.region.bytes() }
     }
 
     /// Its address, for other processes.

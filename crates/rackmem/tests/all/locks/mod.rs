@@ -3,6 +3,7 @@
 mod errors;
 mod eviction;
 mod exclusion;
+mod own_first;
 mod poison;
 
 use rackmem::{Config, Directory, NodeId, Rack};

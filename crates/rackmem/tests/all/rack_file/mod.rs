@@ -78,6 +78,7 @@ cache = "32 MiB"
 memory = "1 GiB"
 lock_copies = "3 MiB"
 lock_region = "1000 B"
+own_first = 5
 name_nodes = 1
 timeout = "250 ms"
 peek = true
@@ -111,7 +112,7 @@ listen = "10.0.0.2:7400"
     assert_eq!((config.cache, config.memory), (32 << 20, 1 << 30));
     assert_eq!((config.switch_entries, config.directory, config.queue), (1000, Directory::Home, true));
     assert_eq!((config.lock_copies, config.lock_region, config.lock_entries), (3 << 20, 1000, 77));
-    assert_eq!(config.name_nodes, Some(1));
+    assert_eq!((config.name_nodes, config.own_first), (Some(1), 5));
     assert_eq!(rack.runtime, folder.join("run"));
     assert_eq!(rack.switch_metrics, Some("127.0.0.1:9400".parse().unwrap()));
     assert_eq!(rack.node_metrics, [None, Some("127.0.0.1:9401".parse().unwrap())]);
@@ -124,7 +125,7 @@ listen = "10.0.0.2:7400"
     assert_eq!(shown(&nodes[0]), same("10.0.0.2:7400"));
     assert_eq!(shown(&nodes[1]), ("0.0.0.0:7400".to_owned(), "node-1.lab:7401".to_owned()));
     let Advertised::Name(name) = &nodes[1].advertise else { panic!("{nodes:?}") };
-    assert_eq!(name.whence(), format!("{}:28", folder.join("rack.toml").display()));
+    assert_eq!(name.whence(), format!("{}:29", folder.join("rack.toml").display()));
     assert_eq!((key.is_some(), mtu), (true, 9000));
 }
 

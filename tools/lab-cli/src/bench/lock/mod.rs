@@ -1,21 +1,26 @@
 //! `rackmem-lab bench lock`: locks that carry their data.
 //!
-//! Three questions, each with its yardstick in the same run:
+//! Four questions, each with its yardstick in the same run:
 //!
 //! | question | yardstick |
 //! | --- | --- |
 //! | what does a lock cost that is here already? | an uncontended `parking_lot::RwLock` |
 //! | what does it take to hand one over, with its data? | the bare exchange of three messages, one with the data, over the same transport |
-//! | how many operations a second does a mix get? | a reader-writer lock with a wait queue, layered on coherent memory of the same rack |
+//! | what does it take to grant one that is free, with its data? | the bare exchange of two messages, one with the data |
+//! | how many operations a second does a mix get? | a reader-writer lock with a wait queue, layered on coherent memory of the same rack; Redis |
 //!
 //! | file | holds |
 //! | --- | --- |
 //! | `cached` | the first |
 //! | `node` | what a node's threads do with both kinds of locks |
+//! | `redis` | the mixes on Redis |
+//! | `hottest` | what becomes of the lock that is asked for most |
 //! | `report` | what comes out |
 
 mod cached;
+mod hottest;
 mod node;
+mod redis;
 mod report;
 
 pub(crate) use node::Threads;
@@ -24,18 +29,21 @@ use std::time::Duration;
 
 use rackmem::BlockSize;
 
-use self::node::{BenchLock, Done, Load, Order, Part, Setup};
-use self::report::{Budget, HandOver, LockBenchReport, Mix};
+use self::hottest::{Hottest, Span};
+use self::node::{BenchLock, Done, Load, Order, Part, Setup, Traced};
+use self::report::{Budget, Grant, HandOver, LockBenchReport, Mix, OfMix};
 use super::bare::Bare;
 use super::nodes::{Nodes, spec};
 use super::rounds::median;
 use super::samples::{Recorder, Samples};
+use crate::peers::RedisServer;
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
 use cli::processes::TransportKind;
 use cli::processes::place::RackSpec;
 use cli::size::Bytes;
+use cli::ycsb::Directory;
 
 /// Flags.
 #[derive(Debug, clap::Args)]
@@ -67,6 +75,10 @@ pub(crate) struct Args {
     /// How skewed the choice of the lock is: 0 for not at all
     #[arg(long, default_value_t = 0.99)]
     zipf: f64,
+
+    /// Threads of the node that has a lock which go before a node that waits, each time it comes there
+    #[arg(long, default_value_t = 0)]
+    own_first: u32,
 
     /// What carries the messages
     #[arg(long, value_enum, default_value = "inline")]
@@ -139,6 +151,7 @@ impl Args {
             peek: true,
             lock_copies: (4 * all * self.state_size.0.next_power_of_two().max(64)).max(8 << 20),
             lock_region: self.state_size.0.max(RackSpec::LOCK_REGION),
+            own_first: self.own_first,
             ..spec(BlockSize::DEFAULT)
         }
     }
@@ -149,10 +162,21 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
     args.check()?;
     let interrupt = Interrupt::listen()?;
     let cached = cached::measure(args.rounds)?;
-    let hand_over = hand_over(args, &interrupt)?;
+    let mut bare = match args.transport {
+        TransportKind::Inline => None,
+        transport => {
+            let block = BlockSize::new(args.state_size.0.next_power_of_two().max(BlockSize::MIN.bytes()));
+            let block = block.expect("a state is at most as large as a block may be");
+            Some(Bare::start(transport, block, &interrupt)?)
+        }
+    };
+    let hand_over = hand_over(args, bare.as_mut(), &interrupt)?;
+    let grant = grant(args, bare.as_mut(), &interrupt)?;
+    drop(bare);
+    let redis = RedisServer::start(&interrupt)?;
     let mut mixes = Vec::new();
     for nodes in &args.nodes {
-        mixes.extend(mixes_on(args, *nodes, &interrupt)?);
+        mixes.extend(mixes_on(args, *nodes, redis.as_ref(), &interrupt)?);
     }
     let report = LockBenchReport {
         transport: args.transport,
@@ -162,8 +186,10 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         locks: args.locks,
         zipf: args.zipf,
         millis: args.millis,
+        own_first: args.own_first,
         cached,
         hand_over,
+        grant,
         mixes,
     };
     output::show(args.json, "bench lock", &report, || report.text())
@@ -194,7 +220,7 @@ pub(crate) fn record_updates(
     let warm_up = rack.run(BenchLock::Carried, &Load { millis: millis / 5 + 10, ..load.clone() })?;
     let done = rack.run(BenchLock::Carried, &load)?;
     let written = warm_up.iter().chain(&done).map(|thread| thread.writes).sum();
-    sound(BenchLock::Carried, rack.sum(BenchLock::Carried)?, written)?;
+    sound(BenchLock::Carried.name(), rack.sum(BenchLock::Carried)?, written)?;
     Ok((rate(&done), least_share(&done)))
 }
 
@@ -222,6 +248,12 @@ impl Locks {
         Ok(done.concat())
     }
 
+    /// The same, and what all threads did with the hottest lock.
+    fn trace(&mut self, kind: BenchLock, load: &Load) -> Result<Traced, Fault> {
+        let traced: Vec<Traced> = self.0.ask_all(&Order::Trace(kind, load.clone()))?;
+        Ok(traced.concat())
+    }
+
     /// The times in which a node writes states that another one wrote last.
     fn hand_overs(&mut self, kind: BenchLock, count: u64) -> Result<Samples, Fault> {
         self.0.ask::<Samples>(1, Order::WriteAll(kind, count))?;
@@ -235,19 +267,11 @@ impl Locks {
 }
 
 /// Two nodes that take turns, beside the bare exchange.
-fn hand_over(args: &Args, interrupt: &Interrupt) -> Result<HandOver, Fault> {
+fn hand_over(args: &Args, mut bare: Option<&mut Bare>, interrupt: &Interrupt) -> Result<HandOver, Fault> {
     const NODES: u16 = 2;
     let load = args.load(NODES, 0);
     let count = load.locks_per_node * u64::from(NODES);
     let mut rack = Locks::start(args.transport, &args.spec(NODES, &load), 1, &load, interrupt)?;
-    let mut bare = match args.transport {
-        TransportKind::Inline => None,
-        transport => {
-            let block = BlockSize::new(args.state_size.0.next_power_of_two().max(BlockSize::MIN.bytes()));
-            let block = block.expect("a state is at most as large as a block may be");
-            Some(Bare::start(transport, block, interrupt)?)
-        }
-    };
     let (mut carried, mut layered, mut exchanged) = (Vec::new(), Vec::new(), Vec::new());
     let mut all = Recorder::new();
     // The first round finds everything at home.
@@ -268,7 +292,7 @@ fn hand_over(args: &Args, interrupt: &Interrupt) -> Result<HandOver, Fault> {
     let of = |means: &[f64]| median(means[1..].to_vec());
     for kind in BenchLock::BOTH {
         let (found, written) = (rack.sum(kind)?, 2 * count * (args.rounds + 1));
-        sound(kind, found, written)?;
+        sound(kind.name(), found, written)?;
     }
     Ok(HandOver {
         median_ns: of(&carried),
@@ -279,8 +303,41 @@ fn hand_over(args: &Args, interrupt: &Interrupt) -> Result<HandOver, Fault> {
     })
 }
 
-/// All mixes on a rack of so many nodes.
-fn mixes_on(args: &Args, nodes: u16, interrupt: &Interrupt) -> Result<Vec<Mix>, Fault> {
+/// A node that takes locks of another one, which nobody has: the home keeps the directory, so that is a request and its answer.
+fn grant(args: &Args, bare: Option<&mut Bare>, interrupt: &Interrupt) -> Result<Option<Grant>, Fault> {
+    const NODES: u16 = 2;
+    let Some(bare) = bare else { return Ok(None) };
+    let load = args.load(NODES, 0);
+    let spec = args.spec(NODES, &load);
+    // Room for all that are ever taken.
+    let rounds = args.rounds + 2;
+    let (memory, lock_copies) = (rounds * spec.memory, rounds * spec.lock_copies);
+    let spec = RackSpec { directory: Directory::Home, memory, lock_copies, ..spec };
+    let mut rack = Locks::start(args.transport, &spec, 1, &load, interrupt)?;
+    let (mut granted, mut exchanged) = (Recorder::new(), Recorder::new());
+    for round in 0..=args.rounds {
+        let now = bare.exchange_of_two(load.locks_per_node)?;
+        let base: u64 = rack.0.ask(0, Order::MakeFree)?;
+        let taken: Samples = rack.0.ask(1, Order::TakeFree(base))?;
+        if round > 0 {
+            exchanged.add(&now);
+            granted.add(&taken);
+        }
+        if interrupt.requested() {
+            return Err(Fault::Interrupted);
+        }
+    }
+    let [p50_ns, p99_ns] = [0.5, 0.99].map(|part| granted.quantile(part));
+    Ok(Some(Grant { p50_ns, p99_ns, bare_p50_ns: exchanged.quantile(0.5) }))
+}
+
+/// All mixes on a rack of so many nodes, and on Redis.
+fn mixes_on(
+    args: &Args,
+    nodes: u16,
+    redis: Option<&RedisServer>,
+    interrupt: &Interrupt,
+) -> Result<Vec<Mix>, Fault> {
     let load = args.load(nodes, 0);
     let spec = args.spec(nodes, &load);
     let mut rack = Locks::start(args.transport, &spec, args.threads, &load, interrupt)?;
@@ -288,33 +345,44 @@ fn mixes_on(args: &Args, nodes: u16, interrupt: &Interrupt) -> Result<Vec<Mix>, 
     let mut mixes = Vec::new();
     for read_percent in &args.read_ratio {
         let load = args.load(nodes, *read_percent);
-        let warm_up = Load { millis: (load.millis / 5).max(10), ..load.clone() };
+        // Also that of the hottest lock: what is noted of it takes memory.
+        let short = Load { millis: (load.millis / 5).max(10), ..load.clone() };
+        let is_written = *read_percent < 100;
         let mut done = Vec::new();
         for (kind, written) in BenchLock::BOTH.into_iter().zip(&mut written) {
-            let before = rack.run(kind, &warm_up)?;
+            let before = rack.run(kind, &short)?;
             let during = rack.run(kind, &load)?;
-            *written += before.iter().chain(&during).map(|thread| thread.writes).sum::<u64>();
-            sound(kind, rack.sum(kind)?, *written)?;
-            done.push(during);
+            let traced = if is_written { rack.trace(kind, &short)? } else { Vec::new() };
+            let (then, spans): (Vec<Done>, Vec<Vec<Span>>) = traced.into_iter().unzip();
+            let all = before.iter().chain(&during).chain(&then);
+            *written += all.map(|thread| thread.writes).sum::<u64>();
+            sound(kind.name(), rack.sum(kind)?, *written)?;
+            done.push(OfMix::of(&during, Hottest::of(&spans)));
             if interrupt.requested() {
                 return Err(Fault::Interrupted);
             }
         }
+        let redis = redis.map(|server| {
+            let clients = (nodes, args.threads);
+            let (during, _) = redis::run(server, clients, &load, false)?;
+            let spans = if is_written { redis::run(server, clients, &short, true)?.1 } else { Vec::new() };
+            Ok::<_, Fault>(OfMix::of(&during, Hottest::of(&spans)))
+        });
+        let redis = redis.transpose()?;
         let layered = done.pop().expect("both kinds ran");
         let carried = done.pop().expect("both kinds ran");
-        mixes.push(Mix::of(nodes, *read_percent, &carried, &layered));
+        mixes.push(Mix { nodes, read_percent: *read_percent, carried, layered, redis });
     }
     Ok(mixes)
 }
 
 /// What threads wrote has to be there.
-fn sound(kind: BenchLock, found: u64, written: u64) -> Result<(), Fault> {
+fn sound(name: &str, found: u64, written: u64) -> Result<(), Fault> {
     if found == written {
         return Ok(());
     }
     Err(Fault::failed(format_args!(
-        "{written} writes were done under {} locks, and {found} arrived: a bug in rackmem",
-        kind.name()
+        "{written} writes were done under {name} locks, and {found} arrived: a bug in rackmem"
     )))
 }
 

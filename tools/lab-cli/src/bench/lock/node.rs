@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::hottest::{Span, Trace};
 use lab::layered::{Locker, Locks};
 use rackmem::{Discipline, Error, GlobalAddr, LockedBytes, NodeHandle, block_on};
 use serde::{Deserialize, Serialize};
@@ -108,6 +109,52 @@ pub(super) struct Mine {
     layered: Vec<Locker>,
     states: Vec<GlobalAddr>,
     state: Vec<u64>,
+    trace: Trace,
+}
+
+/// What all words of a state are.
+pub(super) fn whole(state: &[u64]) -> u64 {
+    let first = state.first().copied().unwrap_or(0);
+    assert!(state.iter().all(|word| *word == first), "a torn state: a bug");
+    first
+}
+
+/// Writes a state, and says what it was.
+pub(super) fn grown(state: &mut [u64]) -> u64 {
+    let found = whole(state);
+    state.iter_mut().for_each(|word| *word += 1);
+    found
+}
+
+/// Stays inside so long.
+pub(super) fn stay(critical: Duration) {
+    if !critical.is_zero() {
+        let entered = Instant::now();
+        while entered.elapsed() < critical {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Does what a thread does until it is told to stop.
+pub(super) fn cycle<E>(
+    load: &Load,
+    plan: &[(u32, bool)],
+    stop: &AtomicBool,
+    mut turn: impl FnMut(u64, bool, Duration) -> Result<(), E>,
+) -> Result<Done, E> {
+    let critical = Duration::from_nanos(load.critical_nanos);
+    let mut done = Done::default();
+    let began = Instant::now();
+    for (lock, write) in plan.iter().cycle() {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        turn(u64::from(*lock), *write, critical)?;
+        if *write { done.writes += 1 } else { done.reads += 1 }
+    }
+    done.nanos = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    Ok(done)
 }
 
 impl Mine {
@@ -127,61 +174,68 @@ impl Mine {
             .map(|locks| Locker::new(locks, number))
             .collect();
         let states = all.map(|lock| at(part(lock).states, lock)).collect();
-        Ok(Self { handle, carried, layered, states, state: vec![0; load.state_bytes.div_ceil(8) as usize] })
+        let state = vec![0; load.state_bytes.div_ceil(8) as usize];
+        Ok(Self { handle, carried, layered, states, state, trace: Trace::default() })
     }
 
     /// One operation: what it found, or an error. The state has been looked at as a whole.
-    fn turn(&mut self, kind: BenchLock, lock: u64, write: bool, inside: impl FnOnce()) -> Result<u64, Error> {
+    fn turn(&mut self, kind: BenchLock, lock: u64, write: bool, critical: Duration) -> Result<u64, Error> {
         let bytes = zerocopy::IntoBytes::as_mut_bytes(self.state.as_mut_slice());
         let at = lock as usize;
-        match (kind, write) {
+        let mut turn = self.trace.asks(lock);
+        let found = match (kind, write) {
             (BenchLock::Carried, false) => {
                 let guard = self.carried[at].read(&mut self.handle)?;
+                turn.is_in();
                 bytes.copy_from_slice(&guard);
-                inside();
+                stay(critical);
+                turn.leaves();
+                drop(guard);
+                whole(&self.state)
             }
             (BenchLock::Carried, true) => {
                 let mut guard = self.carried[at].write(&mut self.handle)?;
+                turn.is_in();
                 bytes.copy_from_slice(&guard);
-                self.state.iter_mut().for_each(|word| *word += 1);
+                let found = grown(&mut self.state);
                 guard.copy_from_slice(zerocopy::IntoBytes::as_bytes(self.state.as_slice()));
-                inside();
+                stay(critical);
+                turn.leaves();
+                found
             }
             (BenchLock::Layered, write) => {
                 let nodes = self.layered.len() as u64;
                 let (locker, lock) = (&mut self.layered[(lock % nodes) as usize], lock / nodes);
                 block_on(locker.acquire(&mut self.handle, lock, write))?;
+                turn.is_in();
                 let state = self.states[at];
                 self.handle.read(state, bytes)?;
+                let found = if write { grown(&mut self.state) } else { whole(&self.state) };
                 if write {
-                    self.state.iter_mut().for_each(|word| *word += 1);
                     self.handle.write(state, zerocopy::IntoBytes::as_bytes(self.state.as_slice()))?;
                 }
-                inside();
+                stay(critical);
+                turn.leaves();
                 block_on(locker.release(&mut self.handle, lock, write))?;
+                found
             }
-        }
-        let first = self.state.first().copied().unwrap_or(0);
-        assert!(
-            self.state.iter().all(|word| *word == first),
-            "a torn state under a {} lock: a bug",
-            kind.name()
-        );
-        Ok(first)
+        };
+        self.trace.note(turn);
+        Ok(found)
     }
 
     /// Writes each of the first `count` states once, one after the other, and says how long each took.
     pub(super) fn write_all(&mut self, kind: BenchLock, count: u64) -> Result<Samples, Error> {
-        let mut recorder = Recorder::new();
-        let began = Instant::now();
-        let mut last = began;
-        for lock in 0..count {
-            self.turn(kind, lock, true, || {})?;
-            let now = Instant::now();
-            recorder.record(now - last);
-            last = now;
-        }
-        Ok(recorder.samples(last - began))
+        Recorder::timed(count, |lock| self.turn(kind, lock, true, Duration::ZERO).map(drop))
+    }
+
+    /// The same of locks from this address on that nobody has had.
+    pub(super) fn take_free(&mut self, base: GlobalAddr, load: &Load) -> Result<Samples, Error> {
+        let pitch = pitch(&self.handle, load.state_bytes);
+        Recorder::timed(load.locks_per_node, |lock| {
+            let lock = self.handle.rwlock(base + lock * pitch, load.state_bytes as usize)?;
+            lock.write(&mut self.handle).map(drop)
+        })
     }
 
     /// Does what a thread does until it is told to stop.
@@ -192,30 +246,12 @@ impl Mine {
         plan: &[(u32, bool)],
         stop: &AtomicBool,
     ) -> Result<Done, Error> {
-        let critical = Duration::from_nanos(load.critical_nanos);
-        let mut done = Done::default();
-        let began = Instant::now();
-        for (lock, write) in plan.iter().cycle() {
-            if stop.load(Ordering::Relaxed) {
-                break;
-            }
-            self.turn(kind, u64::from(*lock), *write, || {
-                if !critical.is_zero() {
-                    let entered = Instant::now();
-                    while entered.elapsed() < critical {
-                        std::hint::spin_loop();
-                    }
-                }
-            })?;
-            if *write { done.writes += 1 } else { done.reads += 1 }
-        }
-        done.nanos = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Ok(done)
+        cycle(load, plan, stop, |lock, write, critical| self.turn(kind, lock, write, critical).map(drop))
     }
 
     /// The sum of all states.
     pub(super) fn sum(&mut self, kind: BenchLock) -> Result<u64, Error> {
-        (0..self.states.len() as u64).map(|lock| self.turn(kind, lock, false, || {})).sum()
+        (0..self.states.len() as u64).map(|lock| self.turn(kind, lock, false, Duration::ZERO)).sum()
     }
 }
 
@@ -242,6 +278,9 @@ pub(super) fn plan(load: &Load, nodes: u64, thread: u64) -> Vec<(u32, bool)> {
         .collect()
 }
 
+/// What threads have done, and what they did with the hottest lock.
+pub(super) type Traced = Vec<(Done, Vec<Span>)>;
+
 /// What a node knows from the start.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Setup {
@@ -258,8 +297,14 @@ pub(crate) enum Order {
     Open(Vec<Part>),
     /// Let the threads run. Answers what each has [`Done`].
     Run(BenchLock, Load),
+    /// The same, and note what becomes of the hottest lock. Answers that, too, of each thread.
+    Trace(BenchLock, Load),
     /// Write the first so many states, one after the other. Answers [`Samples`].
     WriteAll(BenchLock, u64),
+    /// Allocate as many locks again, at home here. Answers where they are.
+    MakeFree,
+    /// Take those, which nobody has had. Answers [`Samples`].
+    TakeFree(u64),
     /// Answer the sum of all states.
     Sum(BenchLock),
 }
@@ -289,6 +334,20 @@ impl Work for Threads {
                 answer(())
             }
             Order::Run(kind, load) => answer(self.run(kind, &load)?),
+            Order::Trace(kind, load) => {
+                self.threads.iter_mut().for_each(|mine| mine.trace = Trace::begun());
+                let done = self.run(kind, &load)?;
+                let spans = self.threads.iter_mut().map(|mine| mine.trace.take());
+                answer(done.into_iter().zip(spans).collect::<Traced>())
+            }
+            Order::MakeFree => {
+                let mut handle = self.node.handle();
+                let bytes = self.setup.load.locks_per_node * pitch(&handle, self.setup.load.state_bytes);
+                answer(handle.alloc(bytes, self.node.id, Discipline::Locked)?.bits())
+            }
+            Order::TakeFree(base) => {
+                answer(self.threads[0].take_free(GlobalAddr::from_bits(base), &self.setup.load)?)
+            }
             Order::WriteAll(kind, count) => answer(self.threads[0].write_all(kind, count)?),
             Order::Sum(kind) => answer(self.threads[0].sum(kind)?),
         }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::cached::{Cached, MOST_RATIO};
+use super::hottest::Hottest;
 use super::node::Done;
 use super::{least_share, rate};
 use crate::bench::pingpong::micros;
@@ -21,8 +22,11 @@ pub(super) struct LockBenchReport {
     pub(super) locks: u64,
     pub(super) zipf: f64,
     pub(super) millis: u64,
+    pub(super) own_first: u32,
     pub(super) cached: Vec<Cached>,
     pub(super) hand_over: HandOver,
+    /// Only between processes.
+    pub(super) grant: Option<Grant>,
     pub(super) mixes: Vec<Mix>,
 }
 
@@ -53,42 +57,87 @@ impl Budget {
     }
 }
 
-/// Operations of one mix, on both kinds of locks.
+/// What it takes to get a lock that is free from its home, beside the bare exchange of its two messages.
+#[derive(Debug, Serialize)]
+pub(super) struct Grant {
+    pub(super) p50_ns: u64,
+    pub(super) p99_ns: u64,
+    pub(super) bare_p50_ns: u64,
+}
+
+impl Grant {
+    /// What it may be.
+    const MOST_RATIO: f64 = 1.1;
+
+    fn text(&self) -> String {
+        let [p50, p99, bare] = [self.p50_ns, self.p99_ns, self.bare_p50_ns].map(|nanos| micros(nanos as f64));
+        let ratio = self.p50_ns as f64 / self.bare_p50_ns as f64;
+        format!(
+            "free, granted by its home: p50 {p50}, p99 {p99}\nits two messages, bare: p50 {bare}, ratio {ratio:.2}x\n\
+             target: p50 at most {}x: {}\n",
+            Self::MOST_RATIO,
+            met(ratio <= Self::MOST_RATIO)
+        )
+    }
+}
+
+/// Operations of one mix, on all kinds of locks.
 #[derive(Debug, Serialize)]
 pub(super) struct Mix {
-    nodes: u16,
-    read_percent: u8,
-    carried_per_second: f64,
-    layered_per_second: f64,
-    ratio: f64,
-    carried_least_share: f64,
-    layered_least_share: f64,
+    pub(super) nodes: u16,
+    pub(super) read_percent: u8,
+    pub(super) carried: OfMix,
+    pub(super) layered: OfMix,
+    /// None: it is not installed.
+    pub(super) redis: Option<OfMix>,
+}
+
+/// On one kind.
+#[derive(Debug, Serialize)]
+pub(super) struct OfMix {
+    per_second: f64,
+    /// The share of the thread that got least, against an equal share.
+    least_share: f64,
+    /// None: nobody writes.
+    hottest: Option<Hottest>,
+}
+
+impl OfMix {
+    pub(super) fn of(done: &[Done], hottest: Option<Hottest>) -> Self {
+        Self { per_second: rate(done), least_share: least_share(done), hottest }
+    }
 }
 
 impl Mix {
-    pub(super) fn of(nodes: u16, read_percent: u8, carried: &[Done], layered: &[Done]) -> Self {
-        Self {
-            nodes,
-            read_percent,
-            carried_per_second: rate(carried),
-            layered_per_second: rate(layered),
-            ratio: rate(carried) / rate(layered),
-            carried_least_share: least_share(carried),
-            layered_least_share: least_share(layered),
+    fn row(&self) -> Vec<String> {
+        let percent = |of: &OfMix| format!("{:.0} %", of.least_share * 100.0);
+        let over = |of: &OfMix| format!("{:.1}x", self.carried.per_second / of.per_second);
+        let mut row = vec![self.nodes.to_string(), format!("{} %", self.read_percent)];
+        row.push(per_second(self.carried.per_second));
+        row.push(percent(&self.carried));
+        for other in [Some(&self.layered), self.redis.as_ref()] {
+            let cells = |of: &OfMix| [per_second(of.per_second), over(of), percent(of)];
+            row.extend(other.map_or_else(|| ["-"; 3].map(str::to_owned), cells));
         }
+        row
     }
 
-    fn row(&self) -> Vec<String> {
-        let percent = |share: f64| format!("{:.0} %", share * 100.0);
-        vec![
-            self.nodes.to_string(),
-            format!("{} %", self.read_percent),
-            per_second(self.carried_per_second),
-            per_second(self.layered_per_second),
-            format!("{:.1}x", self.ratio),
-            percent(self.carried_least_share),
-            percent(self.layered_least_share),
-        ]
+    /// What becomes of the hottest lock, of each kind.
+    fn hottest(&self) -> Vec<Vec<String>> {
+        let kinds = [
+            ("carried", Some(&self.carried)),
+            ("layered", Some(&self.layered)),
+            ("Redis", self.redis.as_ref()),
+        ];
+        let found = kinds.into_iter().filter_map(|(name, of)| Some((name, of?.hottest?)));
+        found
+            .map(|(name, hottest)| {
+                let mut row =
+                    vec![self.nodes.to_string(), format!("{} %", self.read_percent), name.to_owned()];
+                row.extend(hottest.cells());
+                row
+            })
+            .collect()
     }
 }
 
@@ -138,10 +187,30 @@ impl LockBenchReport {
                 met(hand_over.p50_ns as f64 <= budget.most_ns),
             );
         }
+        if let Some(grant) = &self.grant {
+            text.push('\n');
+            text.push_str(&grant.text());
+        }
         let rows: Vec<_> = self.mixes.iter().map(Mix::row).collect();
+        let header = [
+            "nodes",
+            "reads",
+            "carried",
+            "least share",
+            "layered",
+            "ratio",
+            "least share",
+            "Redis",
+            "ratio",
+            "least share",
+        ];
+        let own_first = match self.own_first {
+            0 => String::new(),
+            threads => format!(", {threads} own first"),
+        };
         let _ = write!(
             text,
-            "\n{} locks of {}, zipf {}, {} thread{} a node, {} ns inside, over {}\n\n{}",
+            "\n{} locks of {}, zipf {}, {} thread{} a node{own_first}, {} ns inside, over {}\n\n{}",
             self.locks,
             Bytes(self.state_bytes),
             self.zipf,
@@ -149,8 +218,16 @@ impl LockBenchReport {
             if self.threads == 1 { "" } else { "s" },
             self.critical_section_ns,
             self.transport.name(),
-            table(&["nodes", "reads", "carried", "layered", "ratio", "least share", "layered's"], &rows),
+            table(&header, &rows),
         );
+        if self.mixes.iter().any(|mix| mix.redis.is_none()) {
+            text.push_str("\nRedis is not installed: its Debian package is redis-server\n");
+        }
+        let rows: Vec<_> = self.mixes.iter().flat_map(Mix::hottest).collect();
+        if !rows.is_empty() {
+            let header = ["nodes", "reads", "locks", "held", "on its way", "idle", "threads wait"];
+            let _ = write!(text, "\nParts of the time of the hottest lock\n\n{}", table(&header, &rows));
+        }
         text
     }
 }

@@ -37,6 +37,9 @@ use cli::ycsb::random::Random;
 const RECORD: usize = 128;
 const CLIENTS: [u16; 4] = [1, 2, 4, 8];
 const LASTS: Duration = Duration::from_secs(2);
+
+pub(crate) use redis::Redis;
+
 /// A lock service that keeps the record, too.
 trait Service {
     /// What it is called.
@@ -55,6 +58,32 @@ trait Service {
 
     /// How many updates the record has counted.
     fn count(&mut self) -> io::Result<u64>;
+}
+
+/// A Redis, for as long as this is there.
+pub(crate) struct RedisServer {
+    _workers: Workers<Order, Event>,
+    pub(crate) address: SocketAddr,
+}
+
+impl RedisServer {
+    /// None: it is not installed.
+    pub(crate) fn start(interrupt: &Interrupt) -> Result<Option<Self>, Fault> {
+        let Some(server) = Server::find(Protocol::Redis) else { return Ok(None) };
+        let address = server.address;
+        let workers = start_all(vec![("redis-server".to_owned(), server)], interrupt)?;
+        Ok(Some(Self { _workers: workers, address }))
+    }
+}
+
+/// Starts servers, and waits until they listen.
+fn start_all(servers: Vec<(String, Server)>, interrupt: &Interrupt) -> Result<Workers<Order, Event>, Fault> {
+    let count = servers.len();
+    let mut workers = Workers::start(servers, RuntimeDir::new()?, interrupt)?;
+    workers.answers(0..count, OnInterrupt::End, |_, event| {
+        Ok(matches!(event, Event::Connected).then_some(()))
+    })?;
+    Ok(workers)
 }
 
 /// Updates per second of so many clients.
@@ -97,7 +126,6 @@ fn updates_of<S: Service>(server: SocketAddr, clients: u16) -> Result<f64, Fault
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
     let interrupt = Interrupt::listen()?;
-    let runtime = RuntimeDir::new()?;
     // etcd waits for its disk before each answer; nothing here has to outlive the command.
     let data = RuntimeDir::in_memory()?;
     let (redis, etcd) = (Server::find(Protocol::Redis), Server::etcd(data.path()));
@@ -106,14 +134,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         .into_iter()
         .filter_map(|(name, server)| Some((name.to_owned(), server?)))
         .collect();
-    let servers = tasks.len();
-    let mut workers: Option<Workers<Order, Event>> = None;
-    if servers > 0 {
-        let workers = workers.insert(Workers::start(tasks, runtime, &interrupt)?);
-        workers.answers(0..servers, OnInterrupt::End, |_, event| {
-            Ok(matches!(event, Event::Connected).then_some(()))
-        })?;
-    }
+    let workers = if tasks.is_empty() { None } else { Some(start_all(tasks, &interrupt)?) };
     let mut rows = Vec::new();
     for clients in CLIENTS {
         let redis = redis_at.map(|at| updates_of::<redis::Redis>(at, clients)).transpose()?;
