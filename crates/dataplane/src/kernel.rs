@@ -285,9 +285,9 @@ impl DataPlane for Kernel {
             return;
         }
         self.again = now + ASK_EVERY;
-        let programs = [&mut self.blocks, &mut self.locks];
-        let all = programs.into_iter().fold(true, |all, program| program.look(&self.udp, self.here) && all);
-        if all {
+        let blocks = self.blocks.look(&self.udp, self.here);
+        let locks = self.locks.look(&self.udp, self.here);
+        if blocks && locks {
             self.sessions = Some(begun);
         }
     }
