@@ -116,9 +116,7 @@ listen = "10.0.0.2:7400"
     assert_eq!(rack.runtime, folder.join("run"));
     assert_eq!(rack.switch_metrics, Some("127.0.0.1:9400".parse().unwrap()));
     assert_eq!(rack.node_metrics, [None, Some("127.0.0.1:9401".parse().unwrap())]);
-    let Placement::Udp { switch, nodes, key, mtu, .. } = rack.placement else {
-        panic!("{:?}", rack.placement)
-    };
+    let Placement::Udp { switch, nodes, key, mtu, .. } = rack.placement else { panic!("no UDP") };
     let shown = |it: &Endpoint| (it.listen.to_string(), it.advertise.to_string());
     let same = |address: &str| (address.to_owned(), address.to_owned());
     assert_eq!(shown(&switch), same("10.0.0.1:7400"));
