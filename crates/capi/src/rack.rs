@@ -90,7 +90,7 @@ pub(crate) struct OpenRack {
     _processes: Option<Processes>,
     rack: Rack,
     /// The node that this process is, or whose daemon it uses; and the file of its rack.
-    own: Option<(u16, RackFile)>,
+    own: Option<(u16, Box<RackFile>)>,
 }
 
 impl OpenRack {
@@ -124,7 +124,7 @@ fn cannot_open(error: impl std::fmt::Display) -> Failure {
 fn opened(
     to: To<RackmemRack>,
     rack: Rack,
-    own: Option<(u16, RackFile)>,
+    own: Option<(u16, Box<RackFile>)>,
     processes: Option<Processes>,
 ) -> Result<RackmemStatus, Failure> {
     to.set(RackmemRack { id: Slot::open(OpenRack { rack, own, _processes: processes }, None)? });
@@ -164,7 +164,7 @@ pub unsafe extern "C" fn rackmem_join(
         // SAFETY: the caller promises both.
         let (to, path) = unsafe { (To::cleared(rack, "rack", NO_RACK)?, text(rack_toml, "rack_toml")?) };
         let file = RackFile::read(path).map_err(cannot_open)?;
-        opened(to, Rack::join(&file, NodeId(node)).map_err(cannot_open)?, Some((node, file)), None)
+        opened(to, Rack::join(&file, NodeId(node)).map_err(cannot_open)?, Some((node, Box::new(file))), None)
     })
 }
 
@@ -183,7 +183,12 @@ pub unsafe extern "C" fn rackmem_attach(
         // SAFETY: the caller promises both.
         let (to, path) = unsafe { (To::cleared(rack, "rack", NO_RACK)?, text(rack_toml, "rack_toml")?) };
         let file = RackFile::read(path).map_err(cannot_open)?;
-        opened(to, Rack::attach(&file, NodeId(node)).map_err(cannot_open)?, Some((node, file)), None)
+        opened(
+            to,
+            Rack::attach(&file, NodeId(node)).map_err(cannot_open)?,
+            Some((node, Box::new(file))),
+            None,
+        )
     })
 }
 
@@ -208,7 +213,7 @@ pub unsafe extern "C" fn rackmem_up(
             if command.is_null() { None } else { Some(Path::new(unsafe { text(command, "command") }?)) };
         let (rack, processes) = Rack::up(nodes, command).map_err(cannot_open)?;
         let file = processes.file().map_err(cannot_open)?;
-        opened(to, rack, Some((nodes - 1, file)), Some(processes))
+        opened(to, rack, Some((nodes - 1, Box::new(file))), Some(processes))
     })
 }
 
