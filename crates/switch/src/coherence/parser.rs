@@ -48,7 +48,7 @@ impl<R: Rules> Parser<R> {
         let kind = m.field(HeaderField::Kind);
         let ours = m.is_in(self.kinds, kind);
         let theirs = m.not(ours);
-        refused(m, theirs, Drop::PacketKind, |m| {
+        m.unless(theirs, Counted::Drop(Drop::PacketKind), |m| {
             self.of_this_time(m, |m| {
                 let node = m.field(HeaderField::RequesterNode);
                 let slot = m.field(HeaderField::RequesterSlot);
@@ -56,19 +56,19 @@ impl<R: Rules> Parser<R> {
                     (m.with(Op::Below, node, nodes), m.with(Op::Below, slot, SlotId::PER_NODE as u64));
                 let known = m.compute(Op::And, is_node, is_slot);
                 let unknown = m.not(known);
-                refused(m, unknown, Drop::Requester, |m| {
+                m.unless(unknown, Counted::Drop(Drop::Requester), |m| {
                     let tag = m.field(HeaderField::Tag);
                     let home = m.with(Op::Shr, tag, u64::from(OFFSET_BITS));
                     let is_home = m.with(Op::Below, home, nodes);
                     let nowhere = m.not(is_home);
-                    refused(m, nowhere, Drop::Tag, |m| {
+                    m.unless(nowhere, Counted::Drop(Drop::Tag), |m| {
                         m.dispatch(kind, KINDS, |m, kind| match kind_of(kind).filter(|it| self.knows(*it)) {
                             None => m.number(0),
                             Some(PacketKind::Unlock) => self.unlock(m),
                             Some(kind @ (PacketKind::AddToSwitch | PacketKind::RemoveFromSwitch)) => {
                                 let by_home = m.compute(Op::Equals, node, home);
                                 let by_another = m.not(by_home);
-                                refused(m, by_another, Drop::NotHome, |m| match kind {
+                                m.unless(by_another, Counted::Drop(Drop::NotHome), |m| match kind {
                                     PacketKind::AddToSwitch => pass(m, Pass::Add),
                                     _ => pass(m, Pass::Request(kind)),
                                 })
@@ -90,7 +90,7 @@ impl<R: Rules> Parser<R> {
         let (theirs, ours) = (m.field(HeaderField::Epoch), m.epoch());
         let same = m.compute(Op::Equals, theirs, ours);
         let of_another = m.not(same);
-        refused(m, of_another, Drop::Epoch, goes_on)
+        m.unless(of_another, Counted::Drop(Drop::Epoch), goes_on)
     }
 
     fn knows(self, kind: PacketKind) -> bool {
@@ -101,7 +101,7 @@ impl<R: Rules> Parser<R> {
         let event = m.field(HeaderField::Event);
         let ends = m.is_in(self.events, event);
         let ends_nothing = m.not(ends);
-        refused(m, ends_nothing, Drop::Event, |m| {
+        m.unless(ends_nothing, Counted::Drop(Drop::Event), |m| {
             let first = |m: &mut M| {
                 if self.queue {
                     let handed = m.field(HeaderField::Repeated);
@@ -270,20 +270,6 @@ impl<R: Rules> Parser<R> {
         let copyset = m.with(Op::And, copyset, everyone);
         m.set_phv(f.new_copyset, copyset);
     }
-}
-
-/// Drops the packet for a cause, by a condition, or goes on.
-fn refused<M: OfBlocks>(
-    m: &mut M,
-    condition: M::Word,
-    cause: Drop,
-    goes_on: impl FnOnce(&mut M) -> M::Word,
-) -> M::Word {
-    let drop = |m: &mut M| {
-        m.count(Counted::Drop(cause));
-        m.number(0)
-    };
-    m.either(condition, drop, goes_on)
 }
 
 fn kind_of(value: u64) -> Option<PacketKind> {

@@ -42,7 +42,7 @@ impl<R: Rules> Parser<R> {
         let kind = m.field(LockField::Kind);
         let known = m.is_in(HANDLED, kind);
         let unknown = m.not(known);
-        refused(m, unknown, Drop::Kind, |m| {
+        m.unless(unknown, Drop::Kind, |m| {
             let of_another_time = if self.rules.holds(Rule::LockEpochsAreFenced) {
                 let (theirs, ours) = (m.field(LockField::Epoch), m.epoch());
                 let same = m.compute(Op::Equals, theirs, ours);
@@ -50,9 +50,9 @@ impl<R: Rules> Parser<R> {
             } else {
                 m.number(0)
             };
-            refused(m, of_another_time, Drop::Epoch, |m| {
+            m.unless(of_another_time, Drop::Epoch, |m| {
                 let nonsense = self.is_nonsense(m);
-                refused(m, nonsense, Drop::Nonsense, |m| {
+                m.unless(nonsense, Drop::Nonsense, |m| {
                     m.dispatch(kind, LockKind::ALL.len() as u64 + 1, |m, kind| {
                         match u8::try_from(kind).ok().and_then(LockKind::from_wire) {
                             Some(LockKind::Acquire) => {
@@ -65,7 +65,7 @@ impl<R: Rules> Parser<R> {
                                 let (nobody, queued) = (m.not(next), m.with(Op::Below, queued, 1));
                                 let queued = m.not(queued);
                                 let headless = m.compute(Op::And, queued, nobody);
-                                refused(m, headless, Drop::Nonsense, |m| m.number(class::MOVE))
+                                m.unless(headless, Drop::Nonsense, |m| m.number(class::MOVE))
                             }
                             Some(LockKind::Install) => m.number(class::INSTALL),
                             Some(LockKind::Remove) => m.number(class::REMOVE),
@@ -176,18 +176,4 @@ fn ownership<M: OfLocks>(m: &mut M, term: M::Word, holder: M::Word) -> M::Word {
 fn key_of<M: OfLocks>(m: &mut M) -> M::Word {
     let lock = m.field(LockField::Lock);
     m.with(Op::Xor, lock, u64::MAX)
-}
-
-/// Drops the packet for a cause, by a condition, or goes on.
-fn refused<M: OfLocks>(
-    m: &mut M,
-    condition: M::Word,
-    cause: Drop,
-    goes_on: impl FnOnce(&mut M) -> M::Word,
-) -> M::Word {
-    let drop = |m: &mut M| {
-        m.count(cause);
-        m.number(0)
-    };
-    m.either(condition, drop, goes_on)
 }

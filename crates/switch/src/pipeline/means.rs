@@ -163,6 +163,20 @@ pub trait Means: Headers {
     /// Counts something, which decides nothing.
     fn count(&mut self, what: Self::Counted);
 
+    /// Counts the packet as what it is, by a condition, and nothing comes of it; or goes on.
+    fn unless(
+        &mut self,
+        condition: Self::Word,
+        what: Self::Counted,
+        goes_on: impl FnOnce(&mut Self) -> Self::Word,
+    ) -> Self::Word {
+        let counted = |m: &mut Self| {
+            m.count(what);
+            m.number(0)
+        };
+        self.either(condition, counted, goes_on)
+    }
+
     /// Sets a field of the PHV to a number that is known beforehand.
     fn set_phv_to(&mut self, field: Field, value: u64) {
         let value = self.number(value);
