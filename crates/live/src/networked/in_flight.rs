@@ -52,6 +52,7 @@ impl NetworkedNode {
                 writeln!(out, "contents kept: {}", machines.kept.len())?;
                 writeln!(out, "{:#?}", machines.node)?;
                 writeln!(out, "{:#?}", machines.node.counters())?;
+                writeln!(out, "{:#?}", machines.locks.machine)?;
             }
             None => writeln!(out, "machines: a thread is at them, and stays")?,
         }

@@ -1,5 +1,7 @@
 //! Looking into a node's locks from outside: for tests, tools and checkers.
 
+use core::fmt;
+
 use wire::{Copyset, GlobalAddr, NodeId, Rules, Term};
 
 use super::LockNode;
@@ -83,5 +85,24 @@ impl<R: Rules> LockNode<R> {
     /// What the directory here says of a lock that the switch does not keep.
     pub fn entry(&self, lock: GlobalAddr) -> Option<switch::locks::EntryView> {
         self.directory.entry(lock)
+    }
+}
+
+/// What it waits for, and what it has counted: of the locks it has touched, those with which something goes on.
+impl<R: Rules> fmt::Debug for LockNode<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let busy = self.locks.values().filter(|it| it.due() != wire::Nanos::MAX || it.waiting_threads() > 0);
+        f.debug_struct("LockNode")
+            .field("id", &self.config.id)
+            .field("epoch", &self.config.epoch)
+            .field("touched", &self.locks.len())
+            .field("busy", &busy.collect::<alloc::vec::Vec<_>>())
+            .field("roomless", &self.roomless)
+            .field("due", &self.due)
+            .field("homes", &self.homes)
+            .field("last_reports", &self.last_reports)
+            .field("rebuilding", &self.rebuilding)
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
     }
 }

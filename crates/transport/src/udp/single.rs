@@ -77,7 +77,8 @@ impl Single {
             Self::Packet => Some((RecordKind::Packet, body)),
             Self::Lock => {
                 let (packet, _) = LockPacket::parse_head(body)?;
-                Some((RecordKind::Lock, &body[..packet.head_bytes()]))
+                // A record's content has whole words.
+                Some((RecordKind::Lock, &body[..packet.head_bytes().next_multiple_of(8)]))
             }
         }
     }

@@ -15,18 +15,18 @@ use transport::{PeerId, Terms, Transport};
 use conformance::Rack;
 
 /// A rack on loopback: each peer has an address of its own there.
-struct UdpRack<const MTU: usize, const KEY: bool> {
+struct UdpRack<const MTU: usize, const KEY: bool, const SINGLES: bool> {
     network: u8,
     port: u16,
 }
 
-impl<const MTU: usize, const KEY: bool> UdpRack<MTU, KEY> {
+impl<const MTU: usize, const KEY: bool, const SINGLES: bool> UdpRack<MTU, KEY, SINGLES> {
     fn address(&self, peer: PeerId) -> SocketAddr {
         (Ipv4Addr::new(127, 77, self.network, peer.to_wire() + 1), self.port).into()
     }
 }
 
-impl<const MTU: usize, const KEY: bool> Rack for UdpRack<MTU, KEY> {
+impl<const MTU: usize, const KEY: bool, const SINGLES: bool> Rack for UdpRack<MTU, KEY, SINGLES> {
     const IN_ORDER: bool = false;
     const LOSSLESS: bool = false;
     const COUNTS_NO_ROOM: bool = false;
@@ -53,7 +53,7 @@ impl<const MTU: usize, const KEY: bool> Rack for UdpRack<MTU, KEY> {
             mtu: MTU,
             block: 1 << 20,
             coalescing: true,
-            singles: false,
+            singles: SINGLES,
             terms: Terms::default(),
         };
         Box::new(UdpTransport::bind(&config).expect("opening a peer"))
@@ -61,11 +61,11 @@ impl<const MTU: usize, const KEY: bool> Rack for UdpRack<MTU, KEY> {
 }
 
 macro_rules! conforms {
-    ($name:ident: $mtu:literal, $key:literal) => {
+    ($name:ident: $mtu:literal, $key:literal, $singles:literal) => {
         mod $name {
             use super::{UdpRack, conformance};
 
-            conformance! { UdpRack<$mtu, $key>:
+            conformance! { UdpRack<$mtu, $key, $singles>:
                 packets_arrive_whole
                 locks_arrive_whole_with_their_queues_and_regions
                 one_sided_packets_arrive_whole_to_the_byte
@@ -88,7 +88,8 @@ macro_rules! conforms {
     };
 }
 
-conforms!(over_1280: 1_280, true);
-conforms!(over_1500: 1_500, true);
-conforms!(over_65535: 65_535, true);
-conforms!(without_a_key: 65_535, false);
+conforms!(over_1280: 1_280, true, false);
+conforms!(over_1500: 1_500, true, false);
+conforms!(over_65535: 65_535, true, false);
+conforms!(without_a_key: 65_535, false, false);
+conforms!(with_a_switch_program_at_the_ports: 1_500, true, true);

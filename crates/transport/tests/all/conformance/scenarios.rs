@@ -66,6 +66,19 @@ pub(crate) fn locks_arrive_whole_with_their_queues_and_regions<R: Rack>() {
             assert!(message == sent, "{waiting} waiting, {payload} bytes: {:?}", message.lock);
         }
     }
+    let switch = rack.open(PeerId::SWITCH);
+    connect(&*a, &*switch);
+    for waiting in [0, 1, 7, 8, 9, 63] {
+        let mut queue = WaitList::EMPTY;
+        (0..waiting).for_each(|node| queue.push(NodeId(node), Mode::Read));
+        let lock = GlobalAddr::new(NodeId(1), 4096);
+        let packet = LockPacket { queue, ..LockPacket::new(LockKind::Move, lock, 64, NodeId(1)) };
+        for (from, to) in [(&a, &switch), (&switch, &a)] {
+            let message = deliver(&**from, &**to, R::LOSSLESS, Body::Lock(&packet, Contents::None));
+            let sent = Message { lock: Some(packet), ..Message::none(from.me()) };
+            assert!(message == sent, "{waiting} waiting: {:?}", message.lock);
+        }
+    }
 }
 
 pub(crate) fn one_sided_packets_arrive_whole_to_the_byte<R: Rack>() {
