@@ -2,7 +2,7 @@
 
 use wire::{LockEnd, LockKind, LockPacket, NodeId, Rule, Rules, Term};
 
-use super::record::{Ending, Lock, Moving};
+use super::record::{Ending, Lock};
 use super::store::LockStore;
 use super::{Context, LockDrop};
 
@@ -16,11 +16,6 @@ impl Lock {
         let (term, Some(writer)) = (packet.term, packet.next) else {
             return cx.counters.drop(LockDrop::Nonsense);
         };
-        let is_over = |moving: &mut Moving| moving.packet.term.next() < term && !moving.home_unreceived;
-        if self.moving.take_if(is_over).is_some() {
-            // What this node's MOVE began has ended: no reader takes its data any more, whether or not he has said that he did.
-            self.leave_room(cx);
-        }
         match self.copy {
             // One that came with its end: its answer follows.
             Some(copy) if copy.term >= term => {}

@@ -344,7 +344,7 @@ impl<R: Rules> LockNode<R> {
                     _ => cx.counters.drop(LockDrop::Nonsense),
                 }
                 lock.follow_verdict(&mut cx);
-                if learned {
+                if learned || lock.next_len.is_some() {
                     lock.advance(&mut cx);
                 }
                 let after = cx.after(lock);

@@ -36,7 +36,7 @@ impl<R: Rules> LockNode<R> {
         }
         let mut cx: Context<'_, S, R> = context(self.rules, &self.config, &mut self.counters, at, store, out);
         let it = self.locks.entry(lock).or_insert_with(|| Lock::new(lock, len));
-        if !it.adopts(len) {
+        if !it.takes_thread(len) {
             return cx.out.push(LockEffect::Failed(ticket, Refusal::WrongLength));
         }
         if it.holds() || it.copy.is_some() {

@@ -201,6 +201,8 @@ pub(super) struct Copy {
 pub(super) struct Lock {
     pub(super) at: GlobalAddr,
     pub(super) len: u32,
+    /// The length that the threads name that wait, where it is another one: of the region that is there now, or a wrong one.
+    pub(super) next_len: Option<u32>,
     /// The store has capacity for it.
     pub(super) has_capacity: bool,
     /// It waits for capacity.
@@ -242,6 +244,7 @@ impl Lock {
         Self {
             at,
             len,
+            next_len: None,
             has_capacity: false,
             wants_capacity: false,
             fence: Term::NONE,
@@ -303,6 +306,13 @@ impl Lock {
         !self.has_capacity && self.request.is_none() && self.threads.is_empty()
     }
 
+    /// True if this node has it only for those that it was passed on to, and wants nothing.
+    pub(super) fn is_passed_on(&self) -> bool {
+        let has_more =
+            self.copy.is_some() || self.holds() || self.arrived.is_some() || self.request.is_some();
+        (self.moving.is_some() || self.cut.is_some()) && !has_more && self.threads.is_empty()
+    }
+
     /// A packet about this lock.
     pub(super) fn packet<S, R>(&self, cx: &Context<'_, S, R>, kind: LockKind) -> LockPacket {
         LockPacket { from: cx.me(), ..LockPacket::new(kind, self.at, self.len, cx.config.id) }
@@ -333,6 +343,14 @@ impl Lock {
         // Of a lock whose home was lost, threads may still be inside: the next one of that name waits for them.
         if self.copy.is_none() && self.has_capacity && !cx.store.close(self.at).is_none() {
             return;
+        }
+        if self.next_len.is_some() {
+            self.leave_room(cx);
+            if self.has_capacity {
+                // Whoever reads what this node has passed on may still be on the way to it.
+                return;
+            }
+            self.len = self.next_len.take().expect("it was there");
         }
         if let Some(thread) = self.threads.front().copied() {
             self.ask(cx, &thread);
@@ -426,6 +444,7 @@ impl Lock {
         assert!(!self.holds() || self.has_capacity, "so has the holder: {self:?}");
         assert!(self.arrived.is_none() || self.has_capacity && !self.holds(), "so have data: {self:?}");
         assert!(self.ending.is_none() || self.copy.is_some(), "what ends is a copy: {self:?}");
+        assert!(self.next_len.is_none() || !self.threads.is_empty(), "threads name lengths: {self:?}");
         if let Some(moving) = self.moving {
             assert!(moving.approved || self.holds(), "a MOVE that is not approved is of a term: {self:?}");
         }

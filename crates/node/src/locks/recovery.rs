@@ -472,6 +472,7 @@ impl Lock {
         // The next one of this name begins anew.
         self.fence = Term::NONE;
         self.since = Term::NONE;
+        self.next_len = None;
         for thread in self.threads.drain(..) {
             cx.out.push(LockEffect::Failed(thread.ticket, Refusal::NodeDown));
         }

@@ -29,7 +29,7 @@ impl<R: Rules> LockNode<R> {
             return;
         }
         let it = self.locks.entry(lock).or_insert_with(|| Lock::new(lock, len));
-        if !it.adopts(len) {
+        if !it.takes_thread(len) {
             cx.out.push(LockEffect::Failed(ticket, wire::Refusal::WrongLength));
             return;
         }
@@ -81,6 +81,24 @@ impl<R: Rules> LockNode<R> {
 }
 
 impl Lock {
+    /// False if a thread that names this length cannot wait here: the lock has another one.
+    ///
+    /// A lock that has ended may still have a record here of another length, until all that this node passed it on to have said
+    /// that they received it: they may read this node's copy until then, so the thread waits as long.
+    pub(super) fn takes_thread(&mut self, len: u32) -> bool {
+        if let Some(next) = self.next_len {
+            return next == len;
+        }
+        if self.adopts(len) {
+            return true;
+        }
+        let waits = self.is_passed_on();
+        if waits {
+            self.next_len = Some(len);
+        }
+        waits
+    }
+
     /// False if this node knows the lock with another length, and has something of it.
     pub(super) fn adopts(&mut self, len: u32) -> bool {
         if self.len != len && self.is_vacant() {
@@ -124,6 +142,9 @@ impl Lock {
     fn cancel(&mut self, ticket: Ticket) -> bool {
         let before = self.waiting_threads();
         self.threads.retain(|thread| thread.ticket != ticket);
+        if self.threads.is_empty() {
+            self.next_len = None;
+        }
         if let Some(holding) = &mut self.holding {
             holding
                 .queue

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use node::Retransmission;
+use node::locks::store::LockStore;
 use node::locks::{LockCounters, LockNodeConfig};
-use node::{LockEffect, LockMessage, LockNode, Moment};
+use node::{DataRef, LockEffect, LockMessage, LockNode, Moment};
 use switch::locks::{Directory, Effect, Resubmit};
 use wire::{AllRules, GlobalAddr, Incarnation, LockEnd, Nanos, NodeId, Rules, SwitchEpoch};
 
@@ -18,6 +19,9 @@ use crate::rack::{Bench, Conditions, FIRST, Known, Place, REPEATED, Sum, Touched
 
 /// Bytes of a region that has any.
 const LEN: u32 = 8;
+
+/// What a copy of memory that was given back has: nobody has written that.
+const SOMETHING_ELSE: DataRef = DataRef(u64::MAX);
 
 /// What locks went through in a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -184,7 +188,24 @@ impl<R: Rules> Locks<R> {
             return Ok(());
         };
         let about = Some(message.packet.lock);
-        self.call(bench, (to, about), |machine, at, store, out| on_packet(machine, at, message, store, out))
+        let message = self.as_copied(message);
+        self.call(bench, (to, about), |machine, at, store, out| on_packet(machine, at, &message, store, out))
+    }
+
+    /// What is there when a packet's bytes are copied. In a rack within one process, which loses nothing and whose nodes do not die,
+    /// they are copied out of the sender's memory by whoever takes them, not when they are sent.
+    fn as_copied(&self, message: &LockMessage) -> LockMessage {
+        let LockMessage { packet, data } = *message;
+        let is_embedded = !self.plan.repeats && self.rack.restarts.is_never();
+        let Some(from) = packet.from.node().filter(|_| data.is_some() && is_embedded) else {
+            return *message;
+        };
+        let store = &self.nodes[from.index()].1;
+        let bytes = match packet.from {
+            LockEnd::Home(_) => store.home_contents(packet.lock, packet.len),
+            _ => store.frames.get(&packet.lock).map_or(SOMETHING_ELSE, |frame| DataRef(frame.value)),
+        };
+        LockMessage { packet, data: Some(bytes) }
     }
 
     /// A node's machine is called about a lock, or about none, and what it wants is sent and told.

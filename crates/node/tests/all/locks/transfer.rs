@@ -2,10 +2,10 @@
 
 use node::locks::LockDrop;
 use node::{DataRef, LockEffect, LockMessage, Ticket};
-use wire::{LockEnd, LockKind, LockPacket, Mode, NodeId};
+use wire::{LockEnd, LockKind, LockPacket, Mode, NodeId, Refusal};
 
 use crate::locks::holding::hand;
-use crate::locks::rig::{FLOOR, ME, Rig, bare, nodes, theirs, to_agent, to_home, with};
+use crate::locks::rig::{EPOCH, FLOOR, LEN, ME, Rig, bare, nodes, theirs, to_agent, to_home, with};
 
 /// The data that node 3 sends beside the MOVE that begins this term and knows of these nodes.
 fn data<const N: usize>(value: u64, term: u64, known: [u16; N]) -> LockMessage {
@@ -134,16 +134,66 @@ fn data_are_refused_where_nobody_can_want_them() {
 }
 
 #[test]
-fn what_readers_have_not_confirmed_is_given_up_when_a_later_writer_ends_their_copies() {
+fn what_was_passed_on_stays_until_it_was_received_though_a_later_writer_ended_the_copy_here() {
     let mut rig = Rig::holding(theirs(), 5);
     let _ = rig.gets(bare(to_agent(LockKind::Forward, theirs(), 3, 5))).moved();
     let _ = rig.gets(bare(to_agent(LockKind::Approved, theirs(), 1, 5)));
-    let later = LockPacket { next: Some(NodeId(3)), ..to_agent(LockKind::Invalidate, theirs(), 3, 7) };
-    let _ = rig.gets(bare(later));
-    assert!(rig.store.frames.contains_key(&theirs()), "the home may not have it yet");
     let at_home =
         LockPacket { from: LockEnd::Home(NodeId(2)), ..to_agent(LockKind::Received, theirs(), 2, 6) };
     let _ = rig.gets(bare(at_home));
+    let later = LockPacket { next: Some(NodeId(0)), ..to_agent(LockKind::Invalidate, theirs(), 0, 7) };
     let _ = rig.gets(bare(later));
-    assert!(!rig.store.frames.contains_key(&theirs()), "node 3 never says that it had its copy");
+    assert!(rig.store.frames.contains_key(&theirs()), "node 3 may be about to copy the data out of it");
+    let _ = rig.gets(bare(to_agent(LockKind::Received, theirs(), 3, 6)));
+    assert!(!rig.store.frames.contains_key(&theirs()));
+}
+
+/// A node that has passed the lock on to a writer who has not said yet that it came.
+fn passed_on() -> Rig {
+    let mut rig = Rig::holding(theirs(), 5);
+    let _ = rig.gets(bare(LockPacket { mode: Mode::Write, ..to_agent(LockKind::Forward, theirs(), 3, 5) }));
+    let _ = rig.gets(bare(to_agent(LockKind::Approved, theirs(), 1, 5)));
+    rig
+}
+
+#[test]
+fn a_thread_that_names_another_length_waits_until_what_was_passed_on_is_received() {
+    let received = bare(to_agent(LockKind::Received, theirs(), 3, 6));
+    let mut rig = passed_on();
+    rig.asks(7, Mode::Write, theirs(), 16, false).nothing();
+    rig.asks(8, Mode::Read, theirs(), 16, false).nothing();
+    assert_eq!(
+        rig.wants(9, Mode::Read, theirs()).told(),
+        [LockEffect::Failed(Ticket(9), Refusal::WrongLength)],
+        "two lengths at once are one too many"
+    );
+    let asked = rig.gets(received).only();
+    assert_eq!((asked.kind, asked.mode, asked.len), (LockKind::Acquire, Mode::Write, 16));
+
+    let mut rig = passed_on();
+    rig.asks(7, Mode::Write, theirs(), 16, false).nothing();
+    let cancelled = rig.input(|node, at, store, out| {
+        assert!(node.on_cancel(at, Ticket(7), theirs(), store, out), "it waits");
+    });
+    cancelled.nothing();
+    rig.gets(received).nothing();
+    assert_eq!(rig.wants(8, Mode::Read, theirs()).only().len, LEN, "nobody names the other length any more");
+}
+
+#[test]
+fn a_thread_that_names_another_length_is_refused_where_the_lock_is() {
+    let mut rig = Rig::holding(theirs(), 5);
+    let refused = [LockEffect::Failed(Ticket(7), Refusal::WrongLength)];
+    assert_eq!(rig.asks(7, Mode::Write, theirs(), 16, false).told(), refused);
+    let _ = rig.gets(bare(to_agent(LockKind::Forward, theirs(), 3, 5))).moved();
+    let _ = rig.gets(bare(to_agent(LockKind::Approved, theirs(), 1, 5)));
+    assert_eq!(rig.asks(7, Mode::Write, theirs(), 16, false).told(), refused, "a copy to read is here");
+}
+
+#[test]
+fn a_thread_that_waits_with_another_length_fails_with_the_home() {
+    let mut rig = passed_on();
+    rig.asks(7, Mode::Write, theirs(), 16, false).nothing();
+    let out = rig.epoch(EPOCH.0 + 1, &[2], &[]);
+    assert!(out.told().contains(&LockEffect::Failed(Ticket(7), Refusal::NodeDown)), "{out:?}");
 }
