@@ -15,6 +15,7 @@
 //! | `lock` | locks that carry their data: cached, handed over, and under a mix beside layered ones |
 //! | `store` | a store in mapped memory against one that is reached by calls |
 //! | `object` | reads of whole objects beside other layouts of objects, while threads write them |
+//! | `wire` | the switch's programs in the kernel, at the ports |
 //! | `word` | operations on words of another node |
 //!
 //! | file | what they have in common |
@@ -37,6 +38,7 @@ pub(crate) mod pingpong;
 pub(crate) mod rounds;
 mod samples;
 mod store;
+mod wire;
 pub(crate) mod word;
 
 use clap::Subcommand;
@@ -52,6 +54,7 @@ pub(crate) fn jobs() -> Vec<Job> {
         Job::of(nodes::place::<mapped::Mapper>),
         Job::of(nodes::place::<lock::Threads>),
         Job::of(nodes::place::<object::Objects>),
+        Job::of(nodes::place::<wire::User>),
         Job::of(nodes::place::<word::Operating>),
     ]
 }
@@ -75,6 +78,8 @@ pub(crate) enum Bench {
     Store(store::Args),
     /// Reads of whole objects, against versions in cache lines, checksums, remote locks and unchecked READs
     Object(object::Args),
+    /// The switch's programs in the kernel, against the same in its process, and against directories at homes (as root)
+    Wire(wire::Args),
     /// Operations on words of another node, against bare ones, or against the bare exchange of messages
     Word(word::Args),
 }
@@ -90,6 +95,7 @@ pub(crate) fn run(bench: &Bench) -> Result<(), Fault> {
         Bench::Lock(args) => lock::run(args),
         Bench::Store(args) => store::run(args),
         Bench::Object(args) => object::run(args),
+        Bench::Wire(args) => wire::run(args),
         Bench::Word(args) => word::run(args),
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use comfy_table::{CellAlignment, Table, presets};
 use rackmem::{Config, Rack};
 use random::Random;
+use serde::{Deserialize, Serialize};
 
 use cli::fault::Fault;
 
@@ -14,6 +15,29 @@ use cli::fault::Fault;
 pub(crate) fn median(mut samples: Vec<f64>) -> f64 {
     samples.sort_unstable_by(f64::total_cmp);
     samples.get(samples.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// A yardstick and what is measured, in one round.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(super) struct Pair(pub(super) f64, pub(super) f64);
+
+/// The medians of rounds; the ratio is the median of the rounds' ratios.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Against {
+    pub(super) yardstick: f64,
+    pub(super) measured: f64,
+    pub(super) ratio: f64,
+}
+
+impl Against {
+    pub(super) fn of(pairs: &[Pair]) -> Self {
+        let all = |of: fn(&Pair) -> f64| median(pairs.iter().map(of).collect());
+        Self {
+            yardstick: all(|pair| pair.0),
+            measured: all(|pair| pair.1),
+            ratio: all(|pair| pair.1 / pair.0),
+        }
+    }
 }
 
 /// Nanoseconds that each of `times` repetitions took.

@@ -30,7 +30,8 @@ use std::time::Duration;
 use rackmem::BlockSize;
 
 use self::hottest::{Hottest, Span};
-use self::node::{BenchLock, Done, Load, Order, Part, Setup, Traced};
+pub(in crate::bench) use self::node::BenchLock;
+use self::node::{Done, Load, Order, Part, Setup, Traced};
 use self::report::{Budget, Grant, HandOver, LockBenchReport, Mix, OfMix};
 use super::bare::Bare;
 use super::nodes::{Nodes, spec};
@@ -220,12 +221,12 @@ pub(crate) fn record_updates(
     let warm_up = rack.run(BenchLock::Carried, &Load { millis: millis / 5 + 10, ..load.clone() })?;
     let done = rack.run(BenchLock::Carried, &load)?;
     let written = warm_up.iter().chain(&done).map(|thread| thread.writes).sum();
-    sound(BenchLock::Carried.name(), rack.sum(BenchLock::Carried)?, written)?;
+    rack.check(BenchLock::Carried, written)?;
     Ok((rate(&done), least_share(&done)))
 }
 
 /// A rack whose threads have locks.
-struct Locks(Nodes<Threads>);
+pub(in crate::bench) struct Locks(Nodes<Threads>);
 
 impl Locks {
     fn start(
@@ -254,15 +255,32 @@ impl Locks {
         Ok(traced.concat())
     }
 
+    /// A rack of two nodes with so many locks on each, of 1 KiB.
+    pub(in crate::bench) fn of_two(
+        transport: TransportKind,
+        locks_per_node: u64,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Fault> {
+        let load = Load {
+            locks_per_node,
+            state_bytes: 1024,
+            read_percent: 0,
+            theta: 0.0,
+            critical_nanos: 0,
+            millis: 0,
+        };
+        Self::start(transport, &spec(BlockSize::DEFAULT), 1, &load, interrupt)
+    }
+
     /// The times in which a node writes states that another one wrote last.
-    fn hand_overs(&mut self, kind: BenchLock, count: u64) -> Result<Samples, Fault> {
+    pub(in crate::bench) fn hand_overs(&mut self, kind: BenchLock, count: u64) -> Result<Samples, Fault> {
         self.0.ask::<Samples>(1, Order::WriteAll(kind, count))?;
         self.0.ask(0, Order::WriteAll(kind, count))
     }
 
-    /// The sum of all states: how often they were written.
-    fn sum(&mut self, kind: BenchLock) -> Result<u64, Fault> {
-        self.0.ask(0, Order::Sum(kind))
+    /// The sum of all states is how often they were written.
+    pub(in crate::bench) fn check(&mut self, kind: BenchLock, written: u64) -> Result<(), Fault> {
+        sound(kind.name(), self.0.ask(0, Order::Sum(kind))?, written)
     }
 }
 
@@ -291,8 +309,7 @@ fn hand_over(args: &Args, mut bare: Option<&mut Bare>, interrupt: &Interrupt) ->
     }
     let of = |means: &[f64]| median(means[1..].to_vec());
     for kind in BenchLock::BOTH {
-        let (found, written) = (rack.sum(kind)?, 2 * count * (args.rounds + 1));
-        sound(kind.name(), found, written)?;
+        rack.check(kind, 2 * count * (args.rounds + 1))?;
     }
     Ok(HandOver {
         median_ns: of(&carried),
@@ -356,7 +373,7 @@ fn mixes_on(
             let (then, spans): (Vec<Done>, Vec<Vec<Span>>) = traced.into_iter().unzip();
             let all = before.iter().chain(&during).chain(&then);
             *written += all.map(|thread| thread.writes).sum::<u64>();
-            sound(kind.name(), rack.sum(kind)?, *written)?;
+            rack.check(kind, *written)?;
             done.push(OfMix::of(&during, Hottest::of(&spans)));
             if interrupt.requested() {
                 return Err(Fault::Interrupted);

@@ -4,10 +4,10 @@ use serde::Serialize;
 
 use super::bare::Samples as Bare;
 use super::node::{InWhich, Order};
-use super::{Figure, Pair, start};
+use super::start;
 use crate::bench::miss::{Args, BLOCKS};
 use crate::bench::pingpong::{block_of, micros};
-use crate::bench::rounds::{median, table};
+use crate::bench::rounds::{Against, Pair, median, table};
 use crate::bench::samples::Samples;
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
@@ -44,11 +44,11 @@ struct Way {
     /// What the fault takes beyond the miss, in bare faults.
     beyond_miss_ratio: f64,
     /// One of 64 in a row, against a single one.
-    in_a_row: Figure,
+    in_a_row: Against,
     /// One of 64, of several threads, against one of one thread.
-    at_once: Figure,
+    at_once: Against,
     /// A revocation by an agent, against the kernel's part.
-    revocation: Figure,
+    revocation: Against,
 }
 
 /// Runs the command.
@@ -104,9 +104,9 @@ fn measure(args: &Args, in_place: bool, interrupt: &Interrupt) -> Result<Way, Fa
         miss_ns: median(misses),
         fault_ns: median(faults),
         beyond_miss_ratio: median(beyond),
-        in_a_row: Figure::of(&rows),
-        at_once: Figure::of(&at_onces),
-        revocation: Figure::of(&revocations),
+        in_a_row: Against::of(&rows),
+        at_once: Against::of(&at_onces),
+        revocation: Against::of(&revocations),
     })
 }
 
@@ -126,24 +126,24 @@ fn rows(way: &Way) -> [Vec<String>; 4] {
     let Way { bare_fault_ns, miss_ns, fault_ns, beyond_miss_ratio, in_a_row, at_once, revocation, .. } = way;
     let (bare, miss) = (micros(*bare_fault_ns), micros(*miss_ns));
     let against = format!("a bare fault ({bare}), beyond the miss of a call ({miss})");
-    let kernel = format!("the kernel's part ({})", micros(revocation.yardstick_ns));
+    let kernel = format!("the kernel's part ({})", micros(revocation.yardstick));
     let load = "load of what another process has written";
     [
         row(load, *fault_ns, against, *beyond_miss_ratio, Some(MOST_OF_BARE)),
         row(
             "one of 64 in a row",
-            in_a_row.mapped_ns,
+            in_a_row.measured,
             "a single one".into(),
             in_a_row.ratio,
             Some(MOST_IN_A_ROW),
         ),
         row(
             &format!("one of 64, by {THREADS} threads"),
-            at_once.mapped_ns,
+            at_once.measured,
             "a single one".into(),
             at_once.ratio,
             None,
         ),
-        row("revocation by an agent", revocation.mapped_ns, kernel, revocation.ratio, Some(MOST_REVOCATION)),
+        row("revocation by an agent", revocation.measured, kernel, revocation.ratio, Some(MOST_REVOCATION)),
     ]
 }

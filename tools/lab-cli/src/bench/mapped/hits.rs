@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use super::node::{Hits, Order};
-use super::{Figure, start};
+use super::start;
 use crate::bench::hit::Args;
-use crate::bench::rounds::table;
+use crate::bench::rounds::{Against, table};
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
@@ -17,10 +17,10 @@ const MOST: f64 = 1.05;
 #[derive(Debug, Serialize)]
 struct Row {
     footprint: Bytes,
-    dependent_loads: Figure,
-    independent_loads: Figure,
-    stores: Figure,
-    atomics: Figure,
+    dependent_loads: Against,
+    independent_loads: Against,
+    stores: Against,
+    atomics: Against,
 }
 
 #[derive(Debug, Serialize)]
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         let mut nodes = start(rackmem::BlockSize::DEFAULT, footprint.0, false, &interrupt)?;
         let (accesses, rounds) = (args.accesses, args.rounds);
         let hits: Hits = nodes.ask(0, Order::Hits { bytes: footprint.0, accesses, rounds })?;
-        let [dependent_loads, independent_loads, stores, atomics] = hits.map(|pairs| Figure::of(&pairs));
+        let [dependent_loads, independent_loads, stores, atomics] = hits.map(|pairs| Against::of(&pairs));
         rows.push(Row { footprint: *footprint, dependent_loads, independent_loads, stores, atomics });
     }
     let (accesses_per_round, rounds) = (args.accesses, args.rounds);
@@ -61,8 +61,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             let figures = [row.dependent_loads, row.independent_loads, row.stores, row.atomics];
             let each = figures.iter().flat_map(|figure| {
                 [
-                    format!("{:.2} ns", figure.yardstick_ns),
-                    format!("{:.2} ns", figure.mapped_ns),
+                    format!("{:.2} ns", figure.yardstick),
+                    format!("{:.2} ns", figure.measured),
                     format!("{:.2}x", figure.ratio),
                 ]
             });

@@ -17,12 +17,10 @@ mod hits;
 mod node;
 
 use rackmem::BlockSize;
-use serde::{Deserialize, Serialize};
 
 pub(crate) use node::Mapper;
 
 use super::nodes::{How, Nodes, spec};
-use super::rounds::median;
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::processes::TransportKind;
@@ -30,29 +28,6 @@ use cli::processes::place::RackSpec;
 
 pub(super) use faults::run as run_faults;
 pub(super) use hits::run as run_hits;
-
-/// Nanoseconds of a yardstick and of what is measured, in one round.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-struct Pair(f64, f64);
-
-/// The medians of rounds; the ratio is the median of the rounds' ratios.
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Figure {
-    yardstick_ns: f64,
-    mapped_ns: f64,
-    ratio: f64,
-}
-
-impl Figure {
-    fn of(pairs: &[Pair]) -> Self {
-        let all = |of: fn(&Pair) -> f64| median(pairs.iter().map(of).collect());
-        Self {
-            yardstick_ns: all(|pair| pair.0),
-            mapped_ns: all(|pair| pair.1),
-            ratio: all(|pair| pair.1 / pair.0),
-        }
-    }
-}
 
 /// A rack of two processes that cache so many bytes, and resolve faults in place or leave that to their nodes.
 fn start(

@@ -8,9 +8,9 @@ use std::time::Instant;
 use rackmem::{Discipline, GlobalAddr, Mapping, NodeHandle, NodeId};
 use serde::{Deserialize, Serialize};
 
-use super::{Pair, bare};
+use super::bare;
 use crate::bench::nodes::{Node, Obeyed, Work, answer};
-use crate::bench::rounds::{shuffle, time_each};
+use crate::bench::rounds::{Pair, shuffle, time_each};
 use crate::bench::samples::Recorder;
 
 /// Where memory is at home.

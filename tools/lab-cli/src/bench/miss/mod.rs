@@ -11,6 +11,7 @@ mod node;
 mod processes;
 
 pub(crate) use node::{Reader, compute};
+pub(in crate::bench) use processes::Misses;
 
 use cli::fault::Fault;
 use cli::processes::TransportKind;

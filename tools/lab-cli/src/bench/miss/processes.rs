@@ -29,7 +29,7 @@ const BUSY_P50: Duration = Duration::from_micros(50);
 const BUSY_P99: Duration = Duration::from_micros(300);
 
 /// A rack: node 0 reads what is at home on node 1.
-struct Misses(Nodes<Reader>);
+pub(in crate::bench) struct Misses(Nodes<Reader>);
 
 impl Misses {
     fn start(args: &Args, realtime: bool, spec: &RackSpec, interrupt: &Interrupt) -> Result<Self, Fault> {
@@ -37,7 +37,16 @@ impl Misses {
         Nodes::start_as(how, args.transport, spec, &(), interrupt).map(Self)
     }
 
-    fn allocate(&mut self) -> Result<u64, Fault> {
+    /// A rack over this transport.
+    pub(in crate::bench) fn over(
+        transport: TransportKind,
+        spec: &RackSpec,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Fault> {
+        Nodes::start(transport, spec, &(), interrupt).map(Self)
+    }
+
+    pub(in crate::bench) fn allocate(&mut self) -> Result<u64, Fault> {
         self.0.ask(0, Order::Allocate(BLOCKS))
     }
 
@@ -47,7 +56,7 @@ impl Misses {
     }
 
     /// A round of reads of blocks that their home has just modified.
-    fn read_modified(&mut self, region: u64, value: u64) -> Result<Samples, Fault> {
+    pub(in crate::bench) fn read_modified(&mut self, region: u64, value: u64) -> Result<Samples, Fault> {
         self.0.ask::<Samples>(1, Order::Write { region, blocks: BLOCKS, value })?;
         self.0.ask(0, Order::Read { region, blocks: BLOCKS, value })
     }
