@@ -7,6 +7,7 @@
 //! or, of two, the same without the switch. The same transport, packets and waiting as in a miss ([`live::waiting`]), and nothing else: no cache, no directory, no
 //! unlock. The requester copies the block out of the message, as whoever wants to keep it must.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use live::waiting::{Oversubscription, SpinThenPark, Step, is_all};
@@ -15,12 +16,12 @@ use rackmem::{BlockSize, Nanos, NodeId};
 use serde::{Deserialize, Serialize};
 use wire::{BlockTag, Endpoint, GlobalAddr, Packet, PacketKind, RequesterId, Seq, SlotId};
 
-use super::nodes::{Event, How, NODE_0, answer, ask_child, assignment_all, spec};
+use super::nodes::{Event, How, NODE_0, answer, ask_child, ask_children, assignment_all, spec};
 use super::samples::{Recorder, Samples};
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::processes::child::{Never, Reason};
-use cli::processes::place::Assignment;
+use cli::processes::place::{Assignment, RackSpec};
 use cli::processes::{Orders, Teller, TransportKind, Workers};
 
 /// As the switch of a rack sleeps at most.
@@ -30,12 +31,25 @@ const LOST_AFTER: Nanos = Nanos::from_millis(10);
 /// Without an answer for so long there is nobody.
 const NOBODY_AFTER: Duration = Duration::from_secs(30);
 
-const REQUESTER: NodeId = NodeId(0);
+/// Who answers; all others ask.
 const THIRD: NodeId = NodeId(1);
+
+/// Packets of a flood that are acknowledged together, and how many may be on their way.
+const BATCH: u64 = 64;
+const ON_THEIR_WAY: u64 = 4 * BATCH;
+
+/// What is in the middle.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Middle {
+    /// A process that sends on what comes.
+    Relay,
+    /// The switch of a rack. It has no entry of the block, so it sends requests on to the home.
+    Switch,
+}
 
 /// What a child is.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Task(Assignment);
+pub(crate) struct Task(Assignment, Middle);
 
 /// What the command wants of the requester: so many exchanges, one after the other.
 #[derive(Serialize, Deserialize)]
@@ -44,6 +58,8 @@ pub(crate) enum Order {
     OfThree(u64),
     /// Of two: a request and its answer.
     OfTwo(u64),
+    /// So many requests that are hardly answered, through the middle.
+    Flood(u64),
 }
 
 impl cli::processes::Task for Task {
@@ -60,7 +76,35 @@ impl Bare {
         block: BlockSize,
         interrupt: &Interrupt,
     ) -> Result<Self, Fault> {
-        assignment_all(How::default(), transport, &spec(block), Task, " of the exchange", interrupt).map(Self)
+        Self::with(Middle::Relay, transport, &spec(block), interrupt)
+    }
+
+    /// The same with one who asks more; and with the switch of a rack in the middle, if its programs are in the kernel with this
+    /// transport.
+    pub(super) fn across(
+        wire: TransportKind,
+        block: BlockSize,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Fault> {
+        let middle = if wire == TransportKind::Wire { Middle::Switch } else { Middle::Relay };
+        Self::with(middle, wire, &RackSpec { nodes: 3, ..spec(block) }, interrupt)
+    }
+
+    fn with(
+        middle: Middle,
+        transport: TransportKind,
+        spec: &RackSpec,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Fault> {
+        let task = |assignment| Task(assignment, middle);
+        assignment_all(How::default(), transport, spec, task, " of the exchange", interrupt).map(Self)
+    }
+
+    /// Requests a second that arrive of so many, as fast as a thread on each of two nodes sends them.
+    pub(super) fn flood(&mut self, count: u64) -> Result<f64, Fault> {
+        let floods = [NODE_0, NODE_0 + 2].map(|child| (child, Order::Flood(count)));
+        let rates: Vec<f64> = ask_children(&mut self.0, floods.into())?;
+        Ok(rates.into_iter().sum())
     }
 
     /// A round of exchanges of three messages.
@@ -79,6 +123,7 @@ impl Bare {
 }
 
 struct BarePlace<'a> {
+    me: NodeId,
     transport: &'a dyn Transport,
     started: Instant,
     oversubscription: Oversubscription,
@@ -87,13 +132,22 @@ struct BarePlace<'a> {
 
 /// Is a place until the process ends.
 pub(crate) fn place(
-    Task(assignment): Task,
+    Task(assignment, middle): Task,
     orders: &Orders<Order>,
     teller: &Teller<Event>,
 ) -> Result<Never, Reason> {
+    if middle == Middle::Switch && assignment.place() == PeerId::SWITCH {
+        let _at_work = assignment.take()?;
+        teller.tell(Event::Joined);
+        loop {
+            thread::park();
+        }
+    }
     let transport = assignment.connect()?;
     let words = vec![0x5a5a_5a5a_5a5a_5a5a_u64; assignment.rack().block().len() / 8];
+    let from = assignment.place();
     let mut bare = BarePlace {
+        me: from.as_node().unwrap_or(THIRD),
         transport: &*transport,
         started: Instant::now(),
         oversubscription: Oversubscription::default(),
@@ -102,40 +156,51 @@ pub(crate) fn place(
     // As whoever waits in a rack does.
     rackmem::ask_for_short_slice();
     teller.tell(Event::Joined);
-    let from = assignment.place();
-    if from == PeerId::node(REQUESTER) {
+    if from.as_node().is_some_and(|me| me != THIRD) {
         let mut block = vec![0; assignment.rack().block().len()];
         let mut seq = 0;
         // Until each has found the other.
         bare.exchange(&mut seq, &mut block, Endpoint::Switch)?;
         loop {
-            let (times, first) = match orders.next() {
-                Order::OfThree(times) => (times, Endpoint::Switch),
-                Order::OfTwo(times) => (times, Endpoint::CacheAgent(THIRD)),
+            let mut exchanges = |times, first| {
+                answer(Recorder::timed(times, |_| bare.exchange(&mut seq, &mut block, first))?)
             };
-            let times = Recorder::timed(times, |_| bare.exchange(&mut seq, &mut block, first))?;
-            teller.tell(Event::Answer(answer(times).map_err(|error| error.to_string())?));
+            let answer = match orders.next() {
+                Order::OfThree(times) => exchanges(times, Endpoint::Switch),
+                Order::OfTwo(times) => exchanges(times, Endpoint::CacheAgent(THIRD)),
+                Order::Flood(count) => answer(bare.flood(&mut seq, count)),
+            };
+            teller.tell(Event::Answer(answer.map_err(|error| error.to_string())?));
         }
     } else if from == PeerId::SWITCH {
         bare.answer(|request| {
-            (
-                request.reply(PacketKind::ReadMiss, Endpoint::Switch, Endpoint::CacheAgent(THIRD)),
-                Contents::None,
-            )
+            let on = request.reply(PacketKind::ReadMiss, Endpoint::Switch, Endpoint::CacheAgent(THIRD));
+            Some((on, Contents::None))
         })
     } else {
         let payload = assignment.rack().block().bytes() as u32;
         bare.answer(|request| {
-            let reply =
-                request.reply(PacketKind::Ack, Endpoint::CacheAgent(THIRD), Endpoint::Requester(REQUESTER));
-            (Packet { payload, ..reply }, Contents::Own(&words))
+            let reply = request.reply(
+                PacketKind::Ack,
+                Endpoint::CacheAgent(THIRD),
+                Endpoint::Requester(request.requester.node),
+            );
+            match request.requester.slot {
+                FLOODS if request.seq.0.is_multiple_of(BATCH) => Some((reply, Contents::None)),
+                FLOODS => None,
+                _ => Some((Packet { payload, ..reply }, Contents::Own(&words))),
+            }
         })
     }
 }
 
-fn request(seq: u64) -> Packet {
+/// Who waits for an exchange, and whose requests are a flood.
+const WAITS: SlotId = SlotId(0);
+const FLOODS: SlotId = SlotId(1);
+
+fn request((node, slot): (NodeId, SlotId), seq: u64) -> Packet {
     let tag = BlockTag::from_bits(GlobalAddr::new(THIRD, 4096).bits());
-    Packet::request(PacketKind::ReadMiss, tag, RequesterId { node: REQUESTER, slot: SlotId(0) }, Seq(seq))
+    Packet::request(PacketKind::ReadMiss, tag, RequesterId { node, slot }, Seq(seq))
 }
 
 impl BarePlace<'_> {
@@ -149,7 +214,10 @@ impl BarePlace<'_> {
     }
 
     /// Answers what comes, as the switch and the nodes of a rack wait for it.
-    fn answer<'a>(&mut self, with: impl Fn(&Packet) -> (Packet, Contents<'a>)) -> Result<Never, Reason> {
+    fn answer<'a>(
+        &mut self,
+        with: impl Fn(&Packet) -> Option<(Packet, Contents<'a>)>,
+    ) -> Result<Never, Reason> {
         let mut spin_then_park = SpinThenPark::without_spins();
         let transport = self.transport;
         transport.attend();
@@ -157,8 +225,9 @@ impl BarePlace<'_> {
             let now = spin_then_park.now(|| self.now());
             let out = &mut self.out;
             let messages = transport.receive(&mut |_, body| {
-                if let Body::Packet(packet, _) = body {
-                    let (reply, contents) = with(packet);
+                if let Body::Packet(packet, _) = body
+                    && let Some((reply, contents)) = with(packet)
+                {
                     transport.send(PeerId::of(reply.to), Body::Packet(&reply, contents), out);
                 }
             });
@@ -177,6 +246,45 @@ impl BarePlace<'_> {
         }
     }
 
+    /// Sends requests that arrive, and nobody answers but for one of each batch; how many arrived in a second.
+    fn flood(&mut self, seq: &mut u64, count: u64) -> f64 {
+        *seq = seq.next_multiple_of(BATCH);
+        let (first, transport) = (*seq, self.transport);
+        // Below this, all have arrived, or were lost.
+        let (mut over, mut arrived) = (first, 0);
+        let began = Instant::now();
+        let mut lost = self.now() + LOST_AFTER;
+        while over < first + count {
+            while *seq < first + count && *seq < over + ON_THEIR_WAY {
+                for _ in 0..BATCH {
+                    *seq += 1;
+                    let packet = request((self.me, FLOODS), *seq);
+                    transport.send(PeerId::SWITCH, Body::Packet(&packet, Contents::None), &mut self.out);
+                }
+                transport.flush(&mut self.out);
+            }
+            let before = over;
+            transport.receive(&mut |_, body| {
+                if let Body::Packet(packet, _) = body
+                    && packet.requester.slot == FLOODS
+                    && packet.seq.0 > over
+                {
+                    over = packet.seq.0;
+                    arrived += BATCH;
+                }
+            });
+            let now = self.now();
+            if over > before {
+                lost = now + LOST_AFTER;
+            } else if now > lost {
+                (over, lost) = (*seq, now + LOST_AFTER);
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+        arrived as f64 / began.elapsed().as_secs_f64()
+    }
+
     /// One exchange, as a thread that misses waits for its block; this one is asked first.
     fn exchange(&mut self, seq: &mut u64, block: &mut [u8], first: Endpoint) -> Result<(), Reason> {
         let began = Instant::now();
@@ -186,7 +294,7 @@ impl BarePlace<'_> {
         let mut answered = false;
         while !answered {
             *seq += 1;
-            self.send(&Packet { to: first, ..request(*seq) }, Contents::None);
+            self.send(&Packet { to: first, ..request((self.me, WAITS), *seq) }, Contents::None);
             let lost = self.now() + LOST_AFTER;
             while !answered {
                 let now = spin_then_park.now(|| self.now());

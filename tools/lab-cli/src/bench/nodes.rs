@@ -170,8 +170,16 @@ pub(super) fn ask_child<O: Serialize, T: DeserializeOwned>(
     child: usize,
     order: O,
 ) -> Result<T, Fault> {
-    let answers = understood(hear(workers, vec![(child, order)])?)?;
+    let answers = ask_children(workers, vec![(child, order)])?;
     Ok(answers.into_iter().next().expect("one was asked"))
+}
+
+/// What several children answer, in the order in which they are asked.
+pub(super) fn ask_children<O: Serialize, T: DeserializeOwned>(
+    workers: &mut Workers<O, Event>,
+    orders: Vec<(usize, O)>,
+) -> Result<Vec<T>, Fault> {
+    understood(hear(workers, orders)?)
 }
 
 fn understood<T: DeserializeOwned>(answers: Vec<Value>) -> Result<Vec<T>, Fault> {

@@ -17,12 +17,12 @@ pub(crate) use node::User;
 use rackmem::BlockSize;
 
 use self::node::{Order, Taken, Use};
-use self::report::{Apart, WireReport};
+use self::report::{Apart, BareFigures, WireReport};
 use super::bare::Bare;
 use super::lock::{BenchLock, Locks};
 use super::miss::Misses;
 use super::nodes::{Nodes, spec};
-use super::rounds::{Against, Pair, median};
+use super::rounds::{Against, Pair};
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
@@ -55,6 +55,8 @@ const ARMS: [TransportKind; 2] = [TransportKind::Wire, TransportKind::WireProces
 /// Nodes that have the memory, and nodes that use it.
 const HOMES: u16 = 2;
 const USERS: u16 = 2;
+/// Packets of a flood.
+const FLOOD: u64 = 64 << 10;
 /// Blocks of each region: few enough to be cached whole.
 const REGION: u64 = 128;
 
@@ -99,15 +101,17 @@ fn both<A>(mut make: impl FnMut(TransportKind) -> Result<A, Fault>) -> Result<[A
     Ok([kernel?, process?])
 }
 
-/// What the messages of a miss take through a process, and two of them by forwarding alone.
-fn bare(args: &Args, interrupt: &Interrupt) -> Result<[f64; 2], Fault> {
-    let mut bare = Bare::start(TransportKind::WireProcess, BlockSize::DEFAULT, interrupt)?;
-    let (mut three, mut two) = (Vec::new(), Vec::new());
-    for _ in 0..=args.rounds {
-        three.push(bare.exchange(super::miss::BLOCKS)?.mean());
-        two.push(bare.exchange_of_two(super::miss::BLOCKS)?.mean());
-    }
-    Ok([three, two].map(|took| median(took[1..].to_vec())))
+/// Three messages of which the second goes on at the switch, and floods of the first; and two that are forwarded alone. The
+/// process of the other arm sends on what comes, with the same tags, and knows nothing of a rack.
+fn bare(args: &Args, interrupt: &Interrupt) -> Result<BareFigures, Fault> {
+    let block = BlockSize::DEFAULT;
+    let mut arms = both(|arm| Bare::across(arm, block, interrupt))?;
+    let of_three =
+        in_turns(args, interrupt, &mut arms, |arm, _| Ok(arm.exchange(super::miss::BLOCKS)?.mean()))?;
+    let of_two =
+        in_turns(args, interrupt, &mut arms, |arm, _| Ok(arm.exchange_of_two(super::miss::BLOCKS)?.mean()))?;
+    let flood = in_turns(args, interrupt, &mut arms, |arm, _| arm.flood(FLOOD))?;
+    Ok(BareFigures { of_three, forwarded_ns: of_two.yardstick, flood })
 }
 
 fn misses(args: &Args, interrupt: &Interrupt) -> Result<Against, Fault> {

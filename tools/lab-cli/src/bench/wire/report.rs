@@ -7,6 +7,8 @@ use crate::bench::rounds::{Against, table};
 
 /// A miss, and a hand-over, may take so much of what they take with the programs in a process.
 const MOST_OF_PROCESS: f64 = 0.8;
+/// Packets that pass in a second, against a process that sends them on in batches.
+const LEAST_FLOOD: f64 = 3.0;
 /// What homes may send and receive for an operation, and take of the processors, of what they do with the directory.
 const MOST_MESSAGES: f64 = 0.25;
 const MOST_PROCESSOR: f64 = 0.5;
@@ -17,12 +19,22 @@ const LEAST_FASTER: f64 = 1.2;
 pub(super) struct WireReport {
     pub(super) rounds: u64,
     pub(super) millis: u64,
-    /// Nanoseconds of a miss's three messages through a process, and of two of them by forwarding alone.
-    pub(super) bare: [f64; 2],
+    pub(super) bare: BareFigures,
     /// Nanoseconds, in the kernel against in the process.
     pub(super) miss: Against,
     pub(super) hand_over: Against,
     pub(super) apart: Vec<Apart>,
+}
+
+/// Packets alone, without a rack's nodes.
+#[derive(Debug, Serialize)]
+pub(super) struct BareFigures {
+    /// Nanoseconds of three messages, one of them through the switch.
+    pub(super) of_three: Against,
+    /// Nanoseconds of two that are forwarded as any packet.
+    pub(super) forwarded_ns: f64,
+    /// Packets a second through the switch.
+    pub(super) flood: Against,
 }
 
 /// Nodes that have memory, apart from those that use it: the directory in the switch, against at the homes.
@@ -40,26 +52,29 @@ pub(super) struct Apart {
 
 impl WireReport {
     pub(super) fn text(&self) -> String {
-        let [three, two] = self.bare.map(micros);
-        let arms = [
+        let times = [
+            ("three messages, one through the switch", &self.bare.of_three),
             ("read of a block modified elsewhere", &self.miss),
             ("hand-over of a lock with 1 KiB", &self.hand_over),
         ];
-        let arms = arms.map(|(what, took)| {
-            let ratio = format!("{:.2}x", took.ratio);
-            let met = met(took.ratio <= MOST_OF_PROCESS);
-            vec![what.to_owned(), micros(took.measured), micros(took.yardstick), ratio, met]
-        });
+        let mut arms: Vec<_> = times
+            .into_iter()
+            .map(|(what, took)| {
+                let (target, is_met) = (most(MOST_OF_PROCESS), took.ratio <= MOST_OF_PROCESS);
+                row([what.to_owned()], took, micros, target, is_met)
+            })
+            .collect();
+        let flood = &self.bare.flood;
+        let (target, is_met) = (least(LEAST_FLOOD), flood.ratio >= LEAST_FLOOD);
+        arms.push(row(["packets/s through the switch".to_owned()], flood, whole, target, is_met));
         let rows: Vec<Vec<String>> = self.apart.iter().flat_map(Apart::rows).collect();
         format!(
-            "Racks over cables between network namespaces (medians of {} rounds)\n\n\
-             bare, three messages through a process: {three}; two, forwarded: {two}\n\n{}\n\
+            "Racks over cables between network namespaces (medians of {} rounds)\n\n{}\n\
+             Two messages that are forwarded as any packet: {}\n\n\
              Two nodes have memory and two use it, {} ms in each round\n\n{}",
             self.rounds,
-            table(
-                &["", "in the kernel", "in the process", "ratio", &format!("at most {MOST_OF_PROCESS}x")],
-                &arms
-            ),
+            table(&["", "in the kernel", "in the process", "ratio", "target", ""], &arms),
+            micros(self.bare.forwarded_ns),
             self.millis,
             table(&["sharing", "", "in the switch", "at the homes", "ratio", "target", ""], &rows),
         )
@@ -68,35 +83,38 @@ impl WireReport {
 
 impl Apart {
     fn rows(&self) -> [Vec<String>; 3] {
-        let row = |what: &str, of: &Against, as_text: fn(f64) -> String, target: String, is_met: bool| {
-            let ratio = format!("{:.2}x", of.ratio);
-            let values = [as_text(of.measured), as_text(of.yardstick), ratio, target, met(is_met)];
-            let named = [format!("{} %", self.sharing), what.to_owned()];
-            named.into_iter().chain(values).collect()
-        };
-        let most = |most: f64| format!("at most {most}x");
+        let named = |what: &str| [format!("{} %", self.sharing), what.to_owned()];
         let Self { rate, messages, processor_ns, .. } = self;
-        let is_fast = rate.ratio >= LEAST_FASTER;
+        let (few, short) = (messages.ratio <= MOST_MESSAGES, processor_ns.ratio <= MOST_PROCESSOR);
+        let exact = |messages: f64| format!("{messages:.3}");
         [
-            row("operations/s", rate, |it| format!("{it:.0}"), format!("at least {LEAST_FASTER}x"), is_fast),
-            row(
-                "messages of homes for one",
-                messages,
-                |it| format!("{it:.3}"),
-                most(MOST_MESSAGES),
-                messages.ratio <= MOST_MESSAGES,
-            ),
-            row(
-                "processor time of homes for one",
-                processor_ns,
-                micros,
-                most(MOST_PROCESSOR),
-                processor_ns.ratio <= MOST_PROCESSOR,
-            ),
+            row(named("operations/s"), rate, whole, least(LEAST_FASTER), rate.ratio >= LEAST_FASTER),
+            row(named("messages of homes for one"), messages, exact, most(MOST_MESSAGES), few),
+            row(named("processor time of homes for one"), processor_ns, micros, most(MOST_PROCESSOR), short),
         ]
     }
 }
 
-fn met(met: bool) -> String {
-    if met { "met" } else { "missed" }.to_owned()
+fn row<const N: usize>(
+    named: [String; N],
+    of: &Against,
+    text: impl Fn(f64) -> String,
+    target: String,
+    is_met: bool,
+) -> Vec<String> {
+    let met = if is_met { "met" } else { "missed" }.to_owned();
+    let values = [text(of.measured), text(of.yardstick), format!("{:.2}x", of.ratio), target, met];
+    named.into_iter().chain(values).collect()
+}
+
+fn whole(number: f64) -> String {
+    format!("{number:.0}")
+}
+
+fn most(ratio: f64) -> String {
+    format!("at most {ratio}x")
+}
+
+fn least(ratio: f64) -> String {
+    format!("at least {ratio}x")
 }
