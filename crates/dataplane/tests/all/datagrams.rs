@@ -242,3 +242,31 @@ fn a_new_life_of_a_node_ends_the_one_before() {
     assert_eq!(port.run(&frame_of(&request(1), &old, 902)).0, verdict::PASSED);
     assert_eq!(port.run(&frame_of(&request(1), &new, 1)).1.len(), 1, "with counters of its own");
 }
+
+/// What a pass takes is printed, for docs/kernel.md: each frame is new, so each is run once.
+#[test]
+fn a_pass_is_timed_with_its_tags() {
+    const RUNS: u64 = 2_000;
+    let Some(mut port) = Port::new() else { return };
+    let from = session_of(0, 0);
+    let mut timed = |what: &str, sends: usize, change: fn(&mut Vec<u8>)| {
+        let mut took: Vec<u32> = (0..RUNS)
+            .map(|at| {
+                let mut frame = frame_of(&request(1), &from, 1 + at);
+                change(&mut frame);
+                port.loaded.forget_log();
+                let run = port.loaded.test_run(&frame, 1).expect("the kernel runs it");
+                port.loaded.state(&mut port.state);
+                let layout = &port.program.layout;
+                let sent = layout.logged(&port.state, datagram::datagram_bytes(HEADER_BYTES)).count();
+                assert_eq!((run.verdict, sent), (verdict::TAKEN, sends), "{what}");
+                run.nanoseconds
+            })
+            .collect();
+        took.sort_unstable();
+        println!("{what}: {} ns", took[took.len() / 2]);
+    };
+    timed("a wrong tag is found and the packet dropped", 0, |frame| *frame.last_mut().unwrap() ^= 1);
+    timed("a request goes on, with a tag checked and a new one", 1, |_| {});
+    timed("its counter was seen before", 0, |_| {});
+}

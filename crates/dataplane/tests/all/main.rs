@@ -3,4 +3,5 @@
 mod against_the_model;
 mod blocks;
 mod datagrams;
+mod largest;
 mod locks;
