@@ -4,12 +4,14 @@
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
 use super::protocol::{Answer, Protocol};
+use super::server::enter;
 use cli::clock::Moment;
 use cli::processes::child::{Never, Reason};
 use cli::processes::{Orders, Teller};
@@ -32,6 +34,8 @@ pub(crate) struct Task {
     pub(super) seed: u64,
     /// Its number among the client processes.
     pub(super) number: u64,
+    /// Another network than the command's.
+    pub(super) network: Option<PathBuf>,
 }
 
 /// What the command wants.
@@ -58,6 +62,7 @@ impl cli::processes::Task for Task {
 
 /// Is a client until the process ends.
 pub(crate) fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
+    enter(task.network.as_deref())?;
     let connections = (0..task.connections).map(|_| Connection::open(task.server)).collect::<Result<_, _>>();
     let mut client = Client {
         protocol: task.protocol,

@@ -20,37 +20,73 @@ use cli::ycsb::phase::Span;
 use cli::ycsb::rack::memory_for;
 use cli::ycsb::workload::{OperationKind, Workload};
 use cli::ycsb::{Directory, networked};
+use rackmem::dataplane::network::Network;
 
 /// Loads send ahead: they are not measured.
 const LOAD_DEPTH: usize = 16;
 
+/// Who asks a server.
+#[derive(Clone, Copy)]
+struct Clients {
+    processes: usize,
+    /// All of them together.
+    connections: u16,
+    seed: u64,
+}
+
 /// A server with its client processes. The server is the last child.
-struct Peer {
+pub(crate) struct Peer {
     protocol: Protocol,
     workers: Workers<Order, Event>,
     clients: usize,
+    /// There as long as they are in it.
+    _network: Option<Network>,
 }
 
 impl Peer {
-    fn start(protocol: Protocol, server: Server, args: &Args, interrupt: &Interrupt) -> Result<Self, Fault> {
-        let clients = usize::from(args.nodes.min(args.connections));
+    /// A Redis at one node of a network, and a client process at each of so many others. None: it is not installed.
+    pub(crate) fn redis_across(
+        processes: u16,
+        connections: u16,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Self>, Fault> {
+        let failed = |error| Fault::failed(format_args!("no network for the server: {error}"));
+        let processes = usize::from(processes);
+        let network = Network::new(1 + processes).map_err(failed)?;
+        let Some(server) = Server::across(Protocol::Redis, &network) else { return Ok(None) };
+        let clients = Clients { processes, connections, seed: 42 };
+        Self::start(Protocol::Redis, server, clients, Some(network), interrupt).map(Some)
+    }
+
+    fn start(
+        protocol: Protocol,
+        server: Server,
+        of: Clients,
+        network: Option<Network>,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Fault> {
+        let clients = of.processes;
         let name = program_of(protocol);
         let address = server.address;
         let server = vec![(name.to_owned(), server)];
         let mut workers = Workers::start(server, RuntimeDir::new()?, interrupt)?;
         let connected = |_, event| Ok(matches!(event, Event::Connected).then_some(()));
         workers.answers([0], OnInterrupt::End, connected)?;
+        // Behind the switch's and the server's.
+        let mut networks = network.iter().flat_map(|network| network.paths().into_iter().skip(2));
         for number in 0..clients as u64 {
-            let part = |number| part_start(u64::from(args.connections), clients as u64, number);
+            let part = |number| part_start(u64::from(of.connections), clients as u64, number);
             let connections = usize::try_from(part(number + 1) - part(number)).expect("some connections");
-            let task = Task { protocol, server: address, connections, seed: args.seed, number };
+            let (seed, network) = (of.seed, networks.next());
+            let task = Task { protocol, server: address, connections, seed, number, network };
             workers.add(format!("client {number} of {name}"), &task)?;
         }
         workers.answers(1..=clients, OnInterrupt::End, connected)?;
-        Ok(Self { protocol, workers, clients })
+        Ok(Self { protocol, workers, clients, _network: network })
     }
 
-    fn load(&mut self, workload: &Workload) -> Result<(), Fault> {
+    /// Inserts all records.
+    pub(crate) fn load(&mut self, workload: &Workload) -> Result<(), Fault> {
         let clients = self.clients as u64;
         self.phase(workload, |number| {
             let part = |number| part_start(workload.records, clients, number);
@@ -58,6 +94,11 @@ impl Peer {
             Order::Load { workload: workload.clone(), from, to, depth: LOAD_DEPTH }
         })
         .map(drop)
+    }
+
+    /// Operations a second of such a mix, where no connection sends ahead.
+    pub(crate) fn rate(&mut self, workload: &Workload) -> Result<f64, Fault> {
+        Ok(self.run(workload, workload.operations, 1)?.throughput_per_s)
     }
 
     fn run(&mut self, workload: &Workload, operations: u64, depth: usize) -> Result<Outcome, Fault> {
@@ -110,9 +151,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let interrupt = Interrupt::listen()?;
     let mut report = PeersReport::new(args);
     let mut peers = Vec::new();
+    let processes = usize::from(args.nodes.min(args.connections));
+    let clients = Clients { processes, connections: args.connections, seed: args.seed };
     for protocol in [Protocol::Redis, Protocol::Memcached] {
         match Server::find(protocol) {
-            Some(server) => peers.push(Peer::start(protocol, server, args, &interrupt)?),
+            Some(server) => peers.push(Peer::start(protocol, server, clients, None, &interrupt)?),
             None => report.missing(program_of(protocol)),
         }
     }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
+use rackmem::dataplane::network::{self, Network};
 use serde::{Deserialize, Serialize};
 
 use super::client::{Event, Order};
@@ -25,6 +26,8 @@ pub(crate) struct Server {
     program: PathBuf,
     arguments: Vec<String>,
     pub(super) address: SocketAddr,
+    /// Another network than the command's.
+    network: Option<PathBuf>,
 }
 
 impl Server {
@@ -52,17 +55,29 @@ impl Server {
             "--log-level",
             "error",
         ];
-        Some(Self { program, arguments: arguments.map(str::to_owned).into(), address })
+        Some(Self { program, arguments: arguments.map(str::to_owned).into(), address, network: None })
     }
 
     /// The server that speaks this, if it is installed.
     pub(super) fn find(protocol: Protocol) -> Option<Self> {
-        let (program, address) = (installed(program_of(protocol))?, unused_port()?);
-        let port = address.port().to_string();
+        Self::at(protocol, unused_port()?, None)
+    }
+
+    /// The same at the first node of a network, where clients at the others reach it through the switch's ports.
+    pub(super) fn across(protocol: Protocol, network: &Network) -> Option<Self> {
+        const NODE_0: usize = 1;
+        Self::at(protocol, network.addresses()[NODE_0], Some(network.paths().swap_remove(NODE_0)))
+    }
+
+    fn at(protocol: Protocol, address: SocketAddr, network: Option<PathBuf>) -> Option<Self> {
+        let program = installed(program_of(protocol))?;
+        let (ip, port) = (address.ip().to_string(), address.port().to_string());
         let arguments: &[&str] = match protocol {
             Protocol::Redis => &[
                 "--bind",
-                "127.0.0.1",
+                &ip,
+                "--protected-mode",
+                "no",
                 "--port",
                 &port,
                 "--save",
@@ -73,10 +88,17 @@ impl Server {
                 "no",
             ],
             // Which user it becomes only matters to root, for whom it refuses to run.
-            Protocol::Memcached => &["-l", "127.0.0.1", "-p", &port, "-U", "0", "-m", "1024", "-u", "nobody"],
+            Protocol::Memcached => &["-l", &ip, "-p", &port, "-U", "0", "-m", "1024", "-u", "nobody"],
         };
-        Some(Self { program, arguments: arguments.iter().map(|word| (*word).to_owned()).collect(), address })
+        let arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
+        Some(Self { program, arguments, address, network })
     }
+}
+
+/// This thread is in a network, if one is named, and so is what it starts.
+pub(super) fn enter(network: Option<&Path>) -> Result<(), Reason> {
+    let Some(network) = network else { return Ok(()) };
+    network::enter(network).map_err(|error| format!("cannot enter a network of the command: {error}"))
 }
 
 /// Where a program is.
@@ -104,6 +126,7 @@ impl cli::processes::Task for Server {
 /// Runs the server until this process ends; says when it listens.
 pub(crate) fn serve(server: Server, _: &Orders<Order>, teller: &Teller<Event>) -> Result<Never, Reason> {
     let name = server.program.display();
+    enter(server.network.as_deref())?;
     let child = Command::new(&server.program)
         .args(&server.arguments)
         .stdin(Stdio::null())

@@ -6,9 +6,11 @@
 //!
 //! | file | holds |
 //! | --- | --- |
+//! | `mixes` | YCSB's mixes, beside a Redis that is asked through the same ports |
 //! | `node` | a node that has memory, or uses it |
 //! | `report` | what comes out |
 
+mod mixes;
 mod node;
 mod report;
 
@@ -34,7 +36,7 @@ use cli::ycsb::Directory;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Rounds in which the racks take turns; the medians are printed
-    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u64).range(3..=1000))]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(3..=1000))]
     rounds: u64,
 
     /// Per cent of accesses that are to memory which all users share
@@ -70,6 +72,7 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         miss: misses(args, &interrupt)?,
         hand_over: hand_overs(args, &interrupt)?,
         apart: apart(args, &interrupt)?,
+        mixes: mixes::measure(args, &interrupt)?,
     };
     output::show(args.json, "bench wire", &report, || report.text())
 }

@@ -12,7 +12,7 @@ const LEAST_FLOOD: f64 = 3.0;
 /// What homes may send and receive for an operation, and take of the processors, of what they do with the directory.
 const MOST_MESSAGES: f64 = 0.25;
 const MOST_PROCESSOR: f64 = 0.5;
-/// How much faster memory is used that others have.
+/// How much faster memory is used that others have, and YCSB A.
 const LEAST_FASTER: f64 = 1.2;
 
 #[derive(Debug, Serialize)]
@@ -24,6 +24,16 @@ pub(super) struct WireReport {
     pub(super) miss: Against,
     pub(super) hand_over: Against,
     pub(super) apart: Vec<Apart>,
+    pub(super) mixes: Vec<Mix>,
+}
+
+/// Operations a second of a mix of YCSB, in the kernel against in the process.
+#[derive(Debug, Serialize)]
+pub(super) struct Mix {
+    pub(super) workload: char,
+    pub(super) rate: Against,
+    /// None: it is not installed.
+    pub(super) redis_per_s: Option<f64>,
 }
 
 /// Packets alone, without a rack's nodes.
@@ -67,17 +77,36 @@ impl WireReport {
         let flood = &self.bare.flood;
         let (target, is_met) = (least(LEAST_FLOOD), flood.ratio >= LEAST_FLOOD);
         arms.push(row(["packets/s through the switch".to_owned()], flood, whole, target, is_met));
+        let mixes: Vec<_> = self.mixes.iter().map(Mix::row).collect();
         let rows: Vec<Vec<String>> = self.apart.iter().flat_map(Apart::rows).collect();
         format!(
             "Racks over cables between network namespaces (medians of {} rounds)\n\n{}\n\
              Two messages that are forwarded as any packet: {}\n\n\
-             Two nodes have memory and two use it, {} ms in each round\n\n{}",
+             Two nodes have memory and two use it, {} ms in each round\n\n{}\n\
+             YCSB on 4 nodes of 2 threads, operations/s, beside a Redis with 50 connections through the same ports\n\n{}",
             self.rounds,
             table(&["", "in the kernel", "in the process", "ratio", "target", ""], &arms),
             micros(self.bare.forwarded_ns),
             self.millis,
             table(&["sharing", "", "in the switch", "at the homes", "ratio", "target", ""], &rows),
+            table(&["mix", "in the kernel", "in the process", "ratio", "target", "", "Redis"], &mixes),
         )
+    }
+}
+
+impl Mix {
+    /// Only A, which writes as often as it reads, has a mark.
+    fn row(&self) -> Vec<String> {
+        let mut row = row([self.workload.to_string()], &self.rate, whole, least(LEAST_FASTER), self.is_met());
+        if self.workload != 'A' {
+            row[4..].fill(String::new());
+        }
+        row.push(self.redis_per_s.map_or_else(|| "not installed".to_owned(), whole));
+        row
+    }
+
+    fn is_met(&self) -> bool {
+        self.rate.ratio >= LEAST_FASTER
     }
 }
 

@@ -1,0 +1,81 @@
+//! YCSB's mixes on a rack over wires, and on a Redis that is asked through the same ports.
+
+use cli::fault::Fault;
+use cli::interrupt::Interrupt;
+use cli::processes::TransportKind;
+use cli::processes::place::RackSpec;
+use cli::ycsb::engine::Engine;
+use cli::ycsb::measure::Setting;
+use cli::ycsb::networked;
+use cli::ycsb::rack::memory_for;
+use cli::ycsb::workload::{OperationKind, Workload};
+use rackmem::BlockSize;
+
+use super::report::Mix;
+use super::{Args, both, in_turns};
+use crate::bench::nodes::spec;
+use crate::bench::rounds::median;
+use crate::peers::Peer;
+
+/// Nodes, each with so many threads; and processes that share connections to a Redis.
+const NODES: u16 = 4;
+const THREADS: usize = 2;
+const CONNECTIONS: u16 = 50;
+const RECORDS: u64 = 10_000;
+const OPERATIONS: u64 = 100_000;
+/// Reads alone are hits, and over sooner.
+const READS: u64 = 1_000_000;
+
+pub(super) fn measure(args: &Args, interrupt: &Interrupt) -> Result<Vec<Mix>, Fault> {
+    let mut redis = Peer::redis_across(NODES, CONNECTIONS, interrupt)?;
+    let mut mixes = Vec::new();
+    for (ordinal, letter) in (0..).zip(['A', 'B', 'C']) {
+        let workload = Workload::letter(letter).expect("there is such a workload");
+        let operations = if workload.mix.share(OperationKind::Read) < 1.0 { OPERATIONS } else { READS };
+        let workload = Workload { records: RECORDS, operations, ..workload };
+        if let Some(redis) = redis.as_mut().filter(|_| ordinal == 0) {
+            redis.load(&workload)?;
+        }
+        let mut on_redis = Vec::new();
+        let rate = in_turns(args, interrupt, &mut both(Ok)?, |arm, round| {
+            if *arm == TransportKind::Wire
+                && let Some(redis) = &mut redis
+            {
+                let operations = OPERATIONS / 2;
+                on_redis.push(redis.rate(&Workload { operations, ..workload.clone() })?);
+            }
+            on_rack(*arm, &workload, (round, ordinal), interrupt)
+        })?;
+        let redis_per_s = (!on_redis.is_empty()).then(|| median(on_redis));
+        mixes.push(Mix { workload: letter, rate, redis_per_s });
+    }
+    Ok(mixes)
+}
+
+/// Operations a second on a rack of its own.
+fn on_rack(
+    arm: TransportKind,
+    workload: &Workload,
+    (seed, ordinal): (u64, u64),
+    interrupt: &Interrupt,
+) -> Result<f64, Fault> {
+    let (nodes, block) = (usize::from(NODES), BlockSize::DEFAULT);
+    let spec = RackSpec {
+        nodes,
+        cache: (workload.data_bytes().0 * 5 / 2).next_power_of_two(),
+        memory: memory_for(nodes, block, workload).0,
+        queue: true,
+        ..spec(block)
+    };
+    let setting = Setting { seed, ordinal, history: None, warm_up: workload.operations / 2, interrupt };
+    let measured = networked::measure(arm, &spec, (THREADS, Engine::Coherent), workload, &setting)?
+        .filter(|_| !interrupt.requested())
+        .ok_or(Fault::Interrupted)?;
+    if measured.absent > 0 {
+        return Err(Fault::failed(format_args!(
+            "{} records that were written before were not found: this is a bug in rackmem",
+            measured.absent
+        )));
+    }
+    Ok(workload.operations as f64 / measured.took.as_secs_f64())
+}
