@@ -153,6 +153,9 @@ impl AtPorts {
     }
 }
 
+/// Where programs are attached, in the words of the kernel.
+const HOOK: &str = "tcx/ingress";
+
 /// The switch's programs, at the ports of this machine.
 pub struct Kernel {
     blocks: AtPorts,
@@ -163,6 +166,7 @@ pub struct Kernel {
     directory: Directory,
     udp: Arc<UdpTransport>,
     here: SocketAddrV4,
+    ports: Vec<String>,
     /// How many sessions had begun when the programs were told of all.
     sessions: Option<u64>,
     /// When to ask again where nodes are that the kernel did not know.
@@ -212,6 +216,7 @@ impl Kernel {
             directory,
             udp,
             here,
+            ports: ports.to_vec(),
             sessions: None,
             again: Instant::now(),
             state: Vec::new(),
@@ -293,7 +298,7 @@ impl DataPlane for Kernel {
     }
 
     fn report(&mut self) -> PlaneReport {
-        let mut report = PlaneReport::default();
+        let mut report = PlaneReport { hook: HOOK, ports: self.ports.clone(), ..PlaneReport::default() };
         for program in [&self.locks, &self.blocks] {
             program.loaded.state(&mut self.state);
             let (layout, state) = (program.loaded.layout(), &self.state);

@@ -91,6 +91,18 @@ impl Network {
         [of(0, 1)].into_iter().chain((1..=self.nodes.len()).map(|net| of(net, 2))).collect()
     }
 
+    /// Does something at the switch (0), or at a node (1 and on): what it starts stays there.
+    ///
+    /// # Errors
+    /// What the work says; or if this process may not be there.
+    ///
+    /// # Panics
+    /// If there is no such place.
+    pub fn at<T: Send>(&self, place: usize, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        let namespace = if place == 0 { &self.switch } else { &self.nodes[place - 1] };
+        inside(namespace, work)
+    }
+
     /// The names of the switch's ports.
     pub fn ports(nodes: usize) -> Vec<String> {
         (0..nodes).map(|node| format!("p{node}")).collect()
@@ -110,7 +122,7 @@ fn path_of(namespace: &OwnedFd) -> PathBuf {
 }
 
 /// Does something in a namespace, in a thread of its own.
-fn inside(namespace: &OwnedFd, work: impl FnOnce() -> io::Result<()> + Send) -> io::Result<()> {
+fn inside<T: Send>(namespace: &OwnedFd, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     thread::scope(|scope| {
         let inside = scope.spawn(|| {
             system::enter_namespace(namespace.as_fd())?;

@@ -44,6 +44,7 @@ impl Rack {
             entries: self.inner.config.switch_entries as u64,
             packets_received: received,
             packets_sent: sent,
+            plane: None,
             program_dropped: switch.counters().all_drops(),
             chains,
             membership: membership::coordinator::Counters::default(),

@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use rackmem::transport::udp::Single;
 use rackmem::transport::{Cause, Counts};
-use rackmem::{ChainCounts, NicCounts, NodeReport, Phase, SteeringCounts, SwitchReport};
+use rackmem::{ChainCounts, NicCounts, NodeReport, Phase, PlaneReport, SteeringCounts, SwitchReport};
 use serde::{Deserialize, Serialize};
 
 use crate::locks::Lock;
@@ -46,8 +47,22 @@ pub struct Switch {
     pub packets_sent: u64,
     /// Of those that reached it, the ones that it had no use for.
     pub packets_dropped: u64,
+    /// Its programs in the kernel, if they are there.
+    #[serde(default)]
+    pub kernel: Option<InKernel>,
     pub steering: Steering,
     pub transport: Transport,
+}
+
+/// Programs of the switch in the kernel of its machine.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub struct InKernel {
+    /// Where they see packets, and at which devices.
+    pub hook: String,
+    pub ports: Vec<String>,
+    /// Datagrams that the programs for blocks and for locks took, and those that they dropped, by cause.
+    pub blocks: BTreeMap<String, u64>,
+    pub locks: BTreeMap<String, u64>,
 }
 
 /// What the switch did with packets of chains.
@@ -220,6 +235,7 @@ impl Status {
                 packets_received: report.packets_received,
                 packets_sent: report.packets_sent,
                 packets_dropped: report.program_dropped,
+                kernel: report.plane.as_ref().map(InKernel::from),
                 steering: Steering::from(&report.chains),
                 transport: Transport::from(&report.transport),
             },
@@ -236,6 +252,20 @@ impl Status {
             locks: Vec::new(),
             locks_unknown: None,
         }
+    }
+}
+
+impl From<&PlaneReport> for InKernel {
+    fn from(report: &PlaneReport) -> Self {
+        let of = |about: Single| {
+            let counts = report.datagrams.iter().filter(|(single, _)| *single == about);
+            counts
+                .flat_map(|(_, counts)| counts)
+                .map(|(name, count)| (name.replace(' ', "_"), *count))
+                .collect()
+        };
+        let (blocks, locks) = (of(Single::Packet), of(Single::Lock));
+        Self { hook: report.hook.to_owned(), ports: report.ports.clone(), blocks, locks }
     }
 }
 

@@ -20,6 +20,9 @@ pub(super) fn own_file(runtime: &Path) -> PathBuf {
     runtime.join("rack.toml")
 }
 
+/// The key of its rack, beside it, if it needs one.
+pub(super) const OWN_KEY: &str = "rack.key";
+
 /// Locked for as long as the `rackmem up` lives that wrote this file.
 pub(super) fn lock_file(runtime: &Path) -> PathBuf {
     runtime.join("up.lock")
@@ -51,6 +54,7 @@ pub(super) fn clean_up(file: &RackFile, path: &Path) {
         let orphaned = File::open(&lock).is_ok_and(|lock| lock.try_lock().is_ok());
         if orphaned {
             let _ = fs::remove_file(path);
+            let _ = fs::remove_file(path.with_file_name(OWN_KEY));
             let _ = fs::remove_file(&lock);
         }
     }

@@ -36,4 +36,8 @@ pub struct PlaneReport {
     pub dropped: u64,
     /// What each program counted of datagrams, by name.
     pub datagrams: Vec<(Single, Vec<(&'static str, u64)>)>,
+    /// Where they see packets.
+    pub hook: &'static str,
+    /// The devices at which they do.
+    pub ports: Vec<String>,
 }

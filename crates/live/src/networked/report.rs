@@ -8,6 +8,7 @@ use membership::coordinator::{self, Phase};
 use transport::{Cause, Counts};
 use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
 
+use super::plane::PlaneReport;
 use super::verbs::NicCounts;
 use crate::chains::{ServerCounts, SteeringCounts};
 use crate::memory::pages::MappedCounts;
@@ -171,6 +172,8 @@ pub struct SwitchReport {
     pub packets_sent: u64,
     /// Packets that its program dropped: of another incarnation of the switch, malformed, about requests that are over.
     pub program_dropped: u64,
+    /// Its programs elsewhere, if they are.
+    pub plane: Option<PlaneReport>,
     /// What it did for chains.
     pub chains: SteeringCounts,
     /// What the coordinator has counted.

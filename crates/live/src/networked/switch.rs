@@ -126,6 +126,7 @@ impl NetworkedSwitch {
             packets_received: self.programs.received + plane.as_ref().map_or(0, |plane| plane.taken),
             packets_sent: self.programs.sent,
             program_dropped: plane.as_ref().map_or(switch.counters().all_drops(), |plane| plane.dropped),
+            plane,
             chains: self.programs.relay.counts(),
             membership: *coordinator.counters(),
             transport: self.transport.counters().counts(),

@@ -20,6 +20,19 @@ pub struct Given<'a> {
     pub cache: Option<u64>,
     /// Bytes that every node contributes.
     pub memory: Option<u64>,
+    /// The switch's programs are in the kernel.
+    pub kernel: Option<GivenKernel<'a>>,
+}
+
+/// What a rack has whose switch's programs are in the kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct GivenKernel<'a> {
+    /// The file of its key.
+    pub key: &'a str,
+    /// Bytes of a packet on its paths.
+    pub mtu: usize,
+    /// The devices behind which its nodes are.
+    pub ports: &'a str,
 }
 
 /// A commented rack file. With UDP, `addresses` are those of the switch and of each node, in this order; in shared
@@ -94,14 +107,13 @@ pub fn example(name: &str, transport: TransportKind, addresses: &[SocketAddr], g
         "\"realtime\": those who answer run before applications that compute; needs the right to do so",
     );
     if udp {
-        let comment = if loopback { "# " } else { "" };
-        line(
-            &mut text,
-            format!("{comment}key = \"rack.key\""),
-            "made with: rackmem key rack.key; needed beyond loopback, there is no default",
-        );
-        let mtu = if loopback { 65_535 } else { 1_500 };
-        line(&mut text, format!("# mtu = {mtu}"), "of the paths between the machines");
+        let (key, mtu) = match given.kernel {
+            Some(GivenKernel { key, mtu, .. }) => (format!("key = \"{key}\""), format!("mtu = {mtu}")),
+            None if loopback => ("# key = \"rack.key\"".to_owned(), "# mtu = 65535".to_owned()),
+            None => ("key = \"rack.key\"".to_owned(), "# mtu = 1500".to_owned()),
+        };
+        line(&mut text, key, "made with: rackmem key rack.key; needed beyond loopback, there is no default");
+        line(&mut text, mtu, "of the paths between the machines");
     }
     match runtime {
         Some(runtime) => line(&mut text, format!("runtime = \"{runtime}\""), "where the rack's sockets are"),
@@ -161,16 +173,18 @@ pub fn example(name: &str, transport: TransportKind, addresses: &[SocketAddr], g
         "Prometheus metrics over HTTP, and `rackmem status` from other machines; without it, none",
     );
     if udp {
+        let (data_plane, ports) = match given.kernel {
+            Some(GivenKernel { ports, .. }) => {
+                ("data_plane = \"kernel\"".to_owned(), format!("ports = \"{ports}\""))
+            }
+            None => ("# data_plane = \"process\"".to_owned(), "# ports = \"eth1 eth2\"".to_owned()),
+        };
         line(
             &mut text,
-            "# data_plane = \"process\"".to_owned(),
+            data_plane,
             "\"kernel\": the switch's program is in the kernel of its machine, at its ports (docs/kernel.md)",
         );
-        line(
-            &mut text,
-            "# ports = \"eth1 eth2\"".to_owned(),
-            "the devices behind which the nodes are, for that",
-        );
+        line(&mut text, ports, "the devices behind which the nodes are, for that");
     }
     for (id, address) in addresses.iter().skip(1).enumerate() {
         let _ = write!(text, "\n[[node]]\nid = {id}\n");

@@ -36,7 +36,7 @@ use live::scheduling::Scheduling;
 pub use transport::udp::{Advertised, Key};
 
 pub use self::error::{Mistake, RackFileError};
-pub use self::example::{Given, example};
+pub use self::example::{Given, GivenKernel, example};
 pub use self::keys::{Agreement, Setting};
 pub use self::location::{Endpoint, Location, advertised};
 pub use self::open::StartError;

@@ -38,6 +38,36 @@ fn misses_over_udp_are_measured_beside_the_bare_exchange() {
 }
 
 #[test]
+fn the_switch_in_the_kernel_is_measured_beside_the_one_in_a_process() {
+    if let Err(why) = rackmem::dataplane::network::can_run() {
+        assert!(
+            std::env::var("RACKMEM_HOSTS").as_deref() != Ok("required"),
+            "no switch in the kernel: {why}"
+        );
+        return;
+    }
+    let temporary = Temporary::new("wire");
+    let args = ["bench", "wire", "--rounds", "3", "--millis", "30", "--sharing", "0,100"];
+    let report = temporary.json(&[&args[..], &["--records", "100", "--operations", "500"]].concat());
+    let measured = |it: &serde_json::Value| ["measured", "yardstick", "ratio"].map(|name| it[name].as_f64());
+    let is_some = |it: &serde_json::Value| measured(it).into_iter().all(|value| value > Some(0.0));
+    let bare = &report["bare"];
+    assert!(
+        [&bare["of_three"], &bare["flood"], &report["miss"], &report["hand_over"]].into_iter().all(is_some)
+    );
+    let apart = report["apart"].as_array().unwrap();
+    assert_eq!(apart.iter().map(|it| it["sharing"].as_u64()).collect::<Vec<_>>(), [Some(0), Some(100)]);
+    for with in apart {
+        assert!(["rate", "processor_ns"].into_iter().all(|what| is_some(&with[what])), "{report}");
+    }
+    // A directory at the homes takes their messages, and one in the kernel does not.
+    assert!(measured(&apart[1]["messages"])[2] < Some(1.0), "{report}");
+    let mixes = report["mixes"].as_array().unwrap();
+    assert_eq!(mixes.iter().map(|it| it["workload"].as_str()).collect::<Vec<_>>(), ["A", "B", "C"].map(Some));
+    assert!(mixes.iter().all(|it| is_some(&it["rate"])), "{report}");
+}
+
+#[test]
 fn the_bare_exchange_carries_blocks_of_any_size() {
     let temporary = Temporary::new("pingpong");
     for transport in ["shm", "udp"] {

@@ -40,6 +40,15 @@ pub(super) fn rack(status: &Status) -> String {
         "Coherence packets that the switch had no use for.",
         switch.packets_dropped,
     );
+    for (program, counts) in
+        switch.kernel.iter().flat_map(|kernel| [("blocks", &kernel.blocks), ("locks", &kernel.locks)])
+    {
+        for (what, count) in counts {
+            let labels = [("program", program), ("what", what)];
+            let help = "Datagrams that a program in the kernel took, or dropped, by cause.";
+            page.add(MetricKind::Counter, "rackmem_kernel_datagrams", help, &labels, *count);
+        }
+    }
     let steering = &switch.steering;
     for (name, help, count) in [
         ("rackmem_steering_carried", "Packets of chains that the switch forwarded.", steering.carried),

@@ -38,6 +38,13 @@ pub(super) fn tables(status: &Status, before: Option<(Vec<Lock>, Duration)>) -> 
         switch.packets_sent,
         switch.packets_dropped
     );
+    if let Some(kernel) = &switch.kernel {
+        let did = |counts| shown(counts).unwrap_or_else(|| "nothing yet".to_owned());
+        let (blocks, locks) = (did(&kernel.blocks), did(&kernel.locks));
+        let ports = kernel.ports.join(", ");
+        let _ =
+            writeln!(text, "  in the kernel at {ports} ({}); blocks: {blocks}; locks: {locks}", kernel.hook);
+    }
     let steering = &switch.steering;
     if steering.carried > 0 {
         let _ = writeln!(

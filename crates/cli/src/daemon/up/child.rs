@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{self, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use rackmem::dataplane::network::Network;
+
 use super::super::log::Format;
 use crate::fault::Fault;
 
@@ -21,6 +23,14 @@ pub(super) enum Part {
 }
 
 impl Part {
+    /// Its number in a network: the switch's, then the nodes'.
+    fn place(self) -> usize {
+        match self {
+            Self::Switch => 0,
+            Self::Node(id) => 1 + usize::from(id),
+        }
+    }
+
     /// How one would start it by hand.
     pub(super) fn command(self, path: &Path) -> String {
         let path = path.display();
@@ -41,8 +51,10 @@ impl fmt::Display for Part {
 }
 
 /// What children are started with.
-pub(super) struct Options {
+pub(super) struct Options<'a> {
     pub(super) file: PathBuf,
+    /// Each has its place there.
+    pub(super) network: Option<&'a Network>,
     /// Where the switch answers HTTP.
     pub(super) metrics: Option<SocketAddr>,
     pub(super) log: Format,
@@ -81,7 +93,7 @@ pub(super) struct Child {
 }
 
 impl Child {
-    pub(super) fn start(part: Part, with: &Options) -> Result<Self, Fault> {
+    pub(super) fn start(part: Part, with: &Options<'_>) -> Result<Self, Fault> {
         let (process, pipe) = spawn(part, with)?;
         let started = Instant::now();
         Ok(Self { part, process, pipe, started, dead: None, pause: FIRST_PAUSE, killed: false })
@@ -109,7 +121,7 @@ impl Child {
     }
 
     /// Starts it again if it has been dead for long enough.
-    pub(super) fn restart_if_due(&mut self, with: &Options) -> Result<(), Fault> {
+    pub(super) fn restart_if_due(&mut self, with: &Options<'_>) -> Result<(), Fault> {
         if self.dead.is_some_and(|due| due <= Instant::now()) {
             (self.process, self.pipe) = spawn(self.part, with)?;
             (self.started, self.dead) = (Instant::now(), None);
@@ -139,7 +151,7 @@ impl Child {
     }
 }
 
-fn spawn(part: Part, with: &Options) -> Result<(process::Child, Option<ChildStdin>), Fault> {
+fn spawn(part: Part, with: &Options<'_>) -> Result<(process::Child, Option<ChildStdin>), Fault> {
     let failed = |error| Fault::failed(format_args!("cannot start {part}: {error}"));
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
     match part {
@@ -153,7 +165,11 @@ fn spawn(part: Part, with: &Options) -> Result<(process::Child, Option<ChildStdi
     // All of them are where the file says: these are about one place.
     command.env_remove("RACKMEM_LISTEN").env_remove("RACKMEM_ADVERTISE");
     command.stdin(Stdio::piped()).stdout(Stdio::null()).process_group(0);
-    let mut process = command.spawn().map_err(failed)?;
+    let spawned = match with.network {
+        Some(network) => network.at(part.place(), || command.spawn()),
+        None => command.spawn(),
+    };
+    let mut process = spawned.map_err(failed)?;
     let pipe = process.stdin.take();
     Ok((process, pipe))
 }

@@ -7,11 +7,13 @@ mod child;
 mod used_file;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rackmem::RackFile;
+use rackmem::dataplane::network::Network;
+use rackmem::rack_file::TransportKind;
 use status::ask;
 use status::document::Status;
 use tracing::{info, warn};
@@ -19,17 +21,37 @@ use tracing::{info, warn};
 use self::child::{Child, Options, Part};
 use self::used_file::UsedRackFile;
 use super::log::LogArgs;
-use super::write::Transport;
 use super::{owner, read};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::size::Bytes;
 
+/// What carries the messages of a rack that is made, as flags.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Transport {
+    /// Rings in shared memory
+    Shm,
+    /// UDP on loopback
+    Udp,
+    /// UDP between networks of their own, and the switch's programs in the kernel at its ports (as root)
+    Wire,
+}
+
+impl Transport {
+    fn kind(self) -> TransportKind {
+        match self {
+            Self::Shm => TransportKind::SharedMemory,
+            Self::Udp | Self::Wire => TransportKind::Udp,
+        }
+    }
+}
+
 const EXAMPLES: &str = "\
 Examples:
   rackmem up                              4 nodes over shared memory, one of them left to an application
   rackmem up --nodes 8 --seats 2 --transport udp
+  rackmem up --transport wire             the switch in the kernel, each node in a network of its own (docs/kernel.md)
   rackmem up --memory 4GiB --cache 1GiB   for large arrays
   rackmem up --config rack.toml           all places of that rack, which must be on this machine";
 
@@ -101,19 +123,18 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     if args.owned {
         owner::watch(&stop)?;
     }
+    if let Some(address) = args.metrics.filter(|_| args.transport == Transport::Wire) {
+        return Err(Fault::usage(format_args!(
+            "--metrics {address} would be in the switch's own network, where nobody asks: leave it out with --transport wire"
+        )));
+    }
     let place = match &args.config {
         Some(path) => UsedRackFile::given(path),
         None => {
             // Nodes of applications come and go: names would go with them.
             let seats = args.seats.unwrap_or(u16::from(args.nodes > 1));
             let keepers = with_process(args.nodes, seats)?;
-            UsedRackFile::made(
-                &args.name,
-                args.nodes,
-                keepers,
-                args.transport.kind(),
-                (args.cache, args.memory),
-            )?
+            UsedRackFile::made(&args.name, args.nodes, keepers, args.transport, (args.cache, args.memory))?
         }
     };
     let file = read(&place.file).inspect_err(|_| place.forget())?;
@@ -125,7 +146,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         "starting the switch and {} over {}, and waiting until they are a rack",
         counted(with_process), file.transport().name()
     );
-    let with = Options { file: place.file.clone(), metrics: args.metrics, log: args.log.log };
+    let network = place.network.as_ref();
+    let with = Options { file: place.file.clone(), metrics: args.metrics, log: args.log.log, network };
     let mut children = Vec::new();
     let parts = [Part::Switch].into_iter().chain((0..with_process).map(Part::Node));
     let ended = parts
@@ -151,7 +173,7 @@ fn with_process(nodes: u16, seats: u16) -> Result<u16, Fault> {
 fn watch(
     restart: bool,
     file: &RackFile,
-    with: &Options,
+    with: &Options<'_>,
     with_process: u16,
     children: &mut [Child],
     stop: &Interrupt,
@@ -180,7 +202,7 @@ fn watch(
             let status = ask::ask(file);
             if status.as_ref().is_ok_and(|status| is_up(status, with_process)) {
                 ready = true;
-                output::print(&banner(file, &with.file, with_process))?;
+                output::print(&banner(file, with, with_process))?;
             } else if Instant::now() >= say_at {
                 say_at += SAY_EVERY;
                 info!(target: "rackmem", "still waiting for {}", missing(status.ok().as_ref(), with_process));
@@ -210,14 +232,16 @@ fn is_up(status: &Status, with_process: u16) -> bool {
 }
 
 /// What there is now, and what can be done with it.
-fn banner(file: &RackFile, path: &Path, with_process: u16) -> String {
-    let (path, transport) = (path.display(), file.transport().name());
+fn banner(file: &RackFile, with: &Options<'_>, with_process: u16) -> String {
+    let path = with.file.display();
+    let transport = if with.network.is_some() { "wire" } else { file.transport().name() };
     let processes = counted(with_process);
     let seats: Vec<String> = file.nodes().skip(with_process.into()).map(|node| node.0.to_string()).collect();
     let join = match seats.first() {
         Some(seat) => format!(
-            "join      as node {} from Rust: Rack::join(&RackFile::read(\"{path}\")?, NodeId({seat}))?",
-            seats.join(" or ")
+            "join      as node {} from Rust: Rack::join(&RackFile::read(\"{path}\")?, NodeId({seat}))?{}",
+            seats.join(" or "),
+            with.network.map_or_else(String::new, |network| entering(network, with_process))
         ),
         None => "join      every node has a process: leave some to applications with --seats".to_owned(),
     };
@@ -226,6 +250,12 @@ fn banner(file: &RackFile, path: &Path, with_process: u16) -> String {
          {join}\n  status    rackmem status --config {path}\n  end       Ctrl-C\n",
         file.name
     )
+}
+
+/// How a program is started where a node is.
+fn entering(network: &Network, node: u16) -> String {
+    let paths = network.paths();
+    format!("\n            in its network: nsenter --net={} PROGRAM", paths[1 + usize::from(node)].display())
 }
 
 /// Ends all children: nodes leave first, while there is a switch to tell.

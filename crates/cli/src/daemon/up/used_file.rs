@@ -6,12 +6,14 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use rackmem::attach::socket_of;
-use rackmem::rack_file::{Given, TransportKind, example, runtime_directory};
+use rackmem::dataplane::network::{self, Network};
+use rackmem::rack_file::{Given, GivenKernel, Key, example, runtime_directory};
 use rackmem::transport::udp::unused_addresses;
 use rackmem::{NodeId, RackFile};
 use status::ask;
 
 use super::super::{owner, runtime};
+use super::Transport;
 use super::child::{Child, Part};
 use crate::fault::Fault;
 use crate::size::Bytes;
@@ -21,12 +23,14 @@ pub(super) struct UsedRackFile {
     pub(super) file: PathBuf,
     /// Locked: then this process has made the file.
     made: Option<File>,
+    /// That of the rack alone, with a namespace for each place.
+    pub(super) network: Option<Network>,
 }
 
 impl UsedRackFile {
     /// The user's own file.
     pub(super) fn given(path: &Path) -> Self {
-        Self { file: path.to_owned(), made: None }
+        Self { file: path.to_owned(), made: None, network: None }
     }
 
     /// A file of our own.
@@ -34,15 +38,12 @@ impl UsedRackFile {
         name: &str,
         nodes: u16,
         with_process: u16,
-        transport: TransportKind,
+        transport: Transport,
         (cache, memory): (Option<Bytes>, Option<Bytes>),
     ) -> Result<Self, Fault> {
         let directory = runtime_directory(name);
         runtime::prepare(&directory)?;
         let lock = owner::lock_file(&directory);
-        let failed = |path: &Path, error: io::Error| {
-            Fault::failed(format_args!("cannot write {}: {error}", path.display()))
-        };
         let made = File::create(&lock).map_err(|error| failed(&lock, error))?;
         match made.try_lock() {
             Ok(()) => {}
@@ -54,15 +55,48 @@ impl UsedRackFile {
             }
             Err(TryLockError::Error(error)) => return Err(failed(&lock, error)),
         }
-        let file = owner::own_file(&directory);
-        let addresses = unused_addresses(usize::from(nodes) + 1)
-            .map_err(|error| Fault::failed(format_args!("cannot find free ports: {error}")))?;
+        let mut place = Self { file: owner::own_file(&directory), made: Some(made), network: None };
+        place
+            .write((name, nodes, with_process), transport, (cache, memory))
+            .inspect_err(|_| place.forget())?;
+        Ok(place)
+    }
+
+    /// Writes the file of such a rack, and what it needs beside it.
+    fn write(
+        &mut self,
+        (name, nodes, with_process): (&str, u16, u16),
+        transport: Transport,
+        (cache, memory): (Option<Bytes>, Option<Bytes>),
+    ) -> Result<(), Fault> {
+        let (addresses, ports) = if transport == Transport::Wire {
+            let network = Network::new(usize::from(nodes))
+                .map_err(|error| Fault::failed(format_args!("no network for the rack: {error}")))?;
+            let addresses = network.addresses();
+            self.network = Some(network);
+            self.write_key()?;
+            (addresses, Some(Network::ports(usize::from(nodes)).join(" ")))
+        } else {
+            let addresses = unused_addresses(usize::from(nodes) + 1)
+                .map_err(|error| Fault::failed(format_args!("cannot find free ports: {error}")))?;
+            (addresses, None)
+        };
         // Whoever reads the file finds the sockets beside it, whatever their own runtime directory is.
         let [cache, memory] = [cache, memory].map(|given| given.map(|bytes| bytes.0));
         let (runtime, name_nodes) = (Some("."), Some(with_process.max(1)));
-        let text = example(name, transport, &addresses, Given { runtime, name_nodes, cache, memory });
-        fs::write(&file, text).map_err(|error| failed(&file, error))?;
-        Ok(Self { file, made: Some(made) })
+        let kernel =
+            ports.as_deref().map(|ports| GivenKernel { key: owner::OWN_KEY, mtu: network::MTU, ports });
+        let text =
+            example(name, transport.kind(), &addresses, Given { runtime, name_nodes, cache, memory, kernel });
+        fs::write(&self.file, text).map_err(|error| failed(&self.file, error))
+    }
+
+    fn write_key(&self) -> Result<(), Fault> {
+        let path = self.file.with_file_name(owner::OWN_KEY);
+        // What a rack that was killed has left opens no other one.
+        runtime::remove(&path);
+        let key = Key::generate().map_err(|error| failed(&path, error))?;
+        key.create(&path).map_err(|error| Fault::failed(format_args!("cannot write the rack's key: {error}")))
     }
 
     /// Takes away what is left when all children have ended. What applications
@@ -92,7 +126,12 @@ impl UsedRackFile {
     pub(super) fn forget(&self) {
         let (Some(_), Some(directory)) = (&self.made, self.file.parent()) else { return };
         runtime::remove(&self.file);
+        runtime::remove(&directory.join(owner::OWN_KEY));
         runtime::remove(&owner::lock_file(directory));
         runtime::remove_if_empty(directory);
     }
+}
+
+fn failed(path: &Path, error: io::Error) -> Fault {
+    Fault::failed(format_args!("cannot write {}: {error}", path.display()))
 }

@@ -21,18 +21,16 @@ use crate::peers::Peer;
 const NODES: u16 = 4;
 const THREADS: usize = 2;
 const CONNECTIONS: u16 = 50;
-const RECORDS: u64 = 10_000;
-const OPERATIONS: u64 = 100_000;
 /// Reads alone are hits, and over sooner.
-const READS: u64 = 1_000_000;
+const READS_TIMES: u64 = 10;
 
 pub(super) fn measure(args: &Args, interrupt: &Interrupt) -> Result<Vec<Mix>, Fault> {
     let mut redis = Peer::redis_across(NODES, CONNECTIONS, interrupt)?;
     let mut mixes = Vec::new();
     for (ordinal, letter) in (0..).zip(['A', 'B', 'C']) {
         let workload = Workload::letter(letter).expect("there is such a workload");
-        let operations = if workload.mix.share(OperationKind::Read) < 1.0 { OPERATIONS } else { READS };
-        let workload = Workload { records: RECORDS, operations, ..workload };
+        let times = if workload.mix.share(OperationKind::Read) < 1.0 { 1 } else { READS_TIMES };
+        let workload = Workload { records: args.records, operations: args.operations * times, ..workload };
         if let Some(redis) = redis.as_mut().filter(|_| ordinal == 0) {
             redis.load(&workload)?;
         }
@@ -41,7 +39,7 @@ pub(super) fn measure(args: &Args, interrupt: &Interrupt) -> Result<Vec<Mix>, Fa
             if *arm == TransportKind::Wire
                 && let Some(redis) = &mut redis
             {
-                let operations = OPERATIONS / 2;
+                let operations = args.operations.div_ceil(2);
                 on_redis.push(redis.rate(&Workload { operations, ..workload.clone() })?);
             }
             on_rack(*arm, &workload, (round, ordinal), interrupt)

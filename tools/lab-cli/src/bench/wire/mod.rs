@@ -47,6 +47,14 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(10..=60_000))]
     millis: u64,
 
+    /// Records of YCSB's mixes
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    records: u64,
+
+    /// Operations of each mix in each round, ten times as many where nothing is written
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    operations: u64,
+
     /// Print one JSON document
     #[arg(long)]
     json: bool,
