@@ -7,7 +7,7 @@ use cli::processes::{Job, child};
 use cli::ycsb;
 
 use crate::peers::routines;
-use crate::{bench, check, explain, figure, fuzz, graph, peers, record, riscv, soak};
+use crate::{bench, check, dissector, explain, figure, fuzz, graph, peers, record, riscv, soak};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,6 +20,7 @@ Examples:
   rackmem-lab check coherence                       every state of small racks, with faults
   rackmem-lab fuzz --seeds 0..1000               a thousand runs with lost packets, restarts and deaths
   rackmem-lab soak                               processes are killed and stopped, and every answer judged
+  rackmem-lab dissector > rackmem.lua            for tshark -X lua_script:rackmem.lua
   rackmem-lab explain read-miss                  what passes between the places, with times
   rackmem-lab riscv run hot_word.elf --nodes 64  a program whose remote atomics are instructions, on 64 nodes";
 
@@ -40,6 +41,8 @@ enum Command {
     /// Decide properties of the protocol by looking at every state of small racks
     #[command(subcommand)]
     Check(check::Check),
+    /// Print a program for Wireshark and tshark that shows what a rack sends over UDP
+    Dissector,
     /// Show what passes between the places of a rack in a scenario: who sends what to whom, and when
     Explain(explain::Args),
     /// Run the experiments of the papers on a simulated rack, and put their numbers beside ours
@@ -69,6 +72,7 @@ impl CommandLine for RackmemLab {
         match self.command {
             Command::Bench(bench) => bench::run(&bench),
             Command::Check(check) => check::run(&check),
+            Command::Dissector => dissector::run(),
             Command::Explain(args) => explain::run(&args),
             Command::Figure(args) => figure::run(&args),
             Command::Fuzz(args) => fuzz::run(&args),

@@ -10,6 +10,7 @@ mod bench;
 mod callgrind;
 mod check;
 mod command;
+mod dissector;
 mod explain;
 mod figure;
 mod fuzz;

@@ -3,15 +3,17 @@
 //! | file | scenarios |
 //! | --- | --- |
 //! | `bench`, `peers` | what is measured, on racks in one process and of processes |
+//! | `dissector` | what tshark shows of datagrams |
 //! | `graph` | graphs, on the same racks |
 //! | `search` | random runs, soaks |
 //! | `riscv` | programs for RISC-V |
 //! | `unwritable` | results that cannot be written |
 //! | `shell` | the command in a shell's hands |
 //! | `documents` | what the Markdown files say is so |
-//! | `tapped` | two UDP transports, for `documents` |
+//! | `tapped` | two UDP transports, for `documents` and `dissector` |
 
 mod bench;
+mod dissector;
 mod documents;
 mod graph;
 mod peers;
