@@ -14,6 +14,7 @@
 //! | [`regions`] | words and objects, through the NICs of nodes |
 //! | [`chains`] | stores of chains, through the same NICs and a switch that may steer |
 //! | [`joint`] | all of them in one rack, with the real allocator |
+//! | [`bytecode`] | the kernel's virtual machine, for the switch's programs |
 //!
 //! ```
 //! use check::history::{Op, Operation};
@@ -38,6 +39,7 @@
 //! limit, odd clock or odd history ever turns into a false "linearizable" or a false "violation".
 #![forbid(unsafe_code)]
 
+pub mod bytecode;
 pub mod chains;
 pub mod coherence;
 pub mod explore;

@@ -1,9 +1,14 @@
-//! Random and hostile packets through the model and through the kernel: every verdict, every packet that goes out, every
+//! Random and hostile packets through the model and through the program: every verdict, every packet that goes out, every
 //! counter and every register array must be the same.
+//!
+//! The program runs in the kernel, and on a machine of our own ([`check::bytecode`]), which also says what a kernel does not:
+//! how many instructions a packet takes. Where nobody may load programs, only there.
 
+use check::bytecode::Machine;
+use check::bytecode::model::{self, Model, Place};
 use dataplane::Loaded;
 use random::Dice;
-use switch::ebpf::{KernelProgram, verdict};
+use switch::ebpf::KernelProgram;
 use wire::{AllRules, Rule, Rules, Without};
 
 use crate::{blocks::Blocks, locks::Locks};
@@ -11,12 +16,11 @@ use crate::{blocks::Blocks, locks::Locks};
 /// Where headers begin in the frames of these tests: behind Ethernet, IP and UDP.
 pub(crate) const HEADER_AT: usize = 42;
 
-/// A program of the switch, as the model runs it.
-pub(crate) trait Model {
+/// A program of the switch, its model, and packets for both.
+pub(crate) trait Packets {
     /// Of what there are several sizes.
     type Config: Copy + std::fmt::Debug;
-    /// Bytes of a header.
-    const BYTES: usize;
+    type Model: Model;
     /// Its rules.
     const RULES: &'static [Rule];
 
@@ -24,19 +28,36 @@ pub(crate) trait Model {
 
     fn new(config: Self::Config) -> Self;
 
+    fn model(&mut self) -> &mut Self::Model;
+
     /// Begins an incarnation, in both.
-    fn begin(&mut self, loaded: &mut Loaded, dice: &mut Dice);
+    fn begin(&mut self, program: &mut dyn Place, dice: &mut Dice);
 
     /// Some packet that a rack may see.
     fn packet(&self, dice: &mut Dice) -> Vec<u8>;
+}
 
-    /// Runs a packet through all of its passes: the verdict, and what goes out. None: these are no bytes of a packet.
-    fn run(&mut self, bytes: &[u8]) -> Option<Vec<Vec<u8>>>;
+/// A loaded program, as a place where one runs.
+struct InKernel(Loaded);
 
-    fn arrays(&self) -> Vec<Vec<u64>>;
+impl Place for InKernel {
+    fn begin(&mut self, epoch: u32, shadow: u16) {
+        self.0.set_epoch(epoch);
+        self.0.clear(shadow);
+    }
 
-    /// In the order of the program's counters.
-    fn counters(&self) -> Vec<u64>;
+    fn set_cell(&mut self, array: usize, index: usize, value: u64) {
+        self.0.set_cell(array, index, value);
+    }
+
+    fn run(&mut self, frame: &[u8]) -> Result<u32, String> {
+        self.0.forget_log();
+        self.0.test_run(frame, 1).map(|run| run.verdict).map_err(|error| error.to_string())
+    }
+
+    fn state(&mut self, to: &mut Vec<u8>) {
+        self.0.state(to);
+    }
 }
 
 /// None, and it is said, if this machine lets nobody load programs.
@@ -65,58 +86,27 @@ fn hostile(dice: &mut Dice, bytes: &mut [u8]) {
 }
 
 /// Runs packets through both until they differ. Says how.
-fn compare<M: Model>(
-    config: M::Config,
+fn compare<P: Packets>(
+    config: P::Config,
     of_kernel: &KernelProgram,
-    loaded: &mut Loaded,
+    program: &mut dyn Place,
     seed: u64,
     packets: usize,
 ) -> Result<(), String> {
     let mut dice = Dice::new(seed);
-    let (mut model, mut state) = (M::new(config), Vec::new());
+    let (mut both, mut state) = (P::new(config), Vec::new());
     for at in 0..packets {
         // A new incarnation now and then, so that the switch is not full for ever.
         if at % 400 == 0 {
-            model.begin(loaded, &mut dice);
+            both.begin(program, &mut dice);
         }
-        let mut bytes = model.packet(&mut dice);
+        let mut bytes = both.packet(&mut dice);
         if dice.below(6) == 0 {
             hostile(&mut dice, &mut bytes);
         }
-        let frame = [&[0; HEADER_AT][..], &bytes].concat();
-        let differs = |what: &str, model: &dyn std::fmt::Debug, kernel: &dyn std::fmt::Debug| {
-            Err(format!(
-                "seed {seed}, packet {at}: {what}: {model:?} in the model, {kernel:?} in the kernel; {bytes:?}"
-            ))
-        };
-
-        let expected = model.run(&bytes);
-        loaded.forget_log();
-        let run = loaded.test_run(&frame, 1).map_err(|error| error.to_string())?;
-        loaded.state(&mut state);
-        let layout = &of_kernel.layout;
-        let found: Vec<_> = layout.logged(&state, M::BYTES).map(<[u8]>::to_vec).collect();
-        let verdict = if expected.is_some() { verdict::TAKEN } else { verdict::PASSED };
-        if run.verdict != verdict {
-            return differs("verdict", &verdict, &run.verdict);
-        }
-        let expected = expected.unwrap_or_default();
-        if found != expected {
-            return differs("sent", &expected, &found);
-        }
-        for (array, cells) in model.arrays().into_iter().enumerate() {
-            for (index, cell) in cells.into_iter().enumerate() {
-                let kernel = layout.cell(&state, array, index);
-                if kernel != cell {
-                    return differs(&format!("array {array}, cell {index}"), &cell, &kernel);
-                }
-            }
-        }
-        let counters = model.counters();
-        let kernel: Vec<_> = (0..counters.len()).map(|at| layout.counter(&state, at)).collect();
-        if counters != kernel {
-            return differs("counters", &counters, &kernel);
-        }
+        let compared =
+            model::compare(both.model(), program, &of_kernel.layout, (HEADER_AT, &bytes), &mut state);
+        compared.map_err(|how| format!("seed {seed}, packet {at}: {how}"))?;
     }
     Ok(())
 }
@@ -132,14 +122,19 @@ pub(crate) fn seed() -> u64 {
     seed
 }
 
-fn the_kernel_does_what_the_model_does<M: Model>(configs: &[M::Config]) {
+fn the_kernel_does_what_the_model_does<P: Packets>(configs: &[P::Config]) {
     let seed = seed();
     for config in configs {
-        let program = M::program(AllRules, *config);
-        println!("{config:?}: {} instructions", program.code.instructions.len());
-        let Some(mut loaded) = loaded(&program) else { return };
-        let compared = compare::<M>(*config, &program, &mut loaded, seed, packets(20_000));
-        compared.unwrap_or_else(|how| panic!("{how}"));
+        let program = P::program(AllRules, *config);
+        let mut our_own = Machine::new(&program);
+        let mut loaded = loaded(&program).map(InKernel);
+        let in_kernel = loaded.as_mut().map(|loaded| loaded as &mut dyn Place);
+        for place in [&mut our_own as &mut dyn Place].into_iter().chain(in_kernel) {
+            let compared = compare::<P>(*config, &program, place, seed, packets(20_000));
+            compared.unwrap_or_else(|how| panic!("{how}"));
+        }
+        let (all, longest) = (program.code.instructions.len(), our_own.longest());
+        println!("{config:?}: {all} instructions, at most {longest} for a packet");
     }
 }
 
@@ -147,18 +142,21 @@ fn the_kernel_does_what_the_model_does<M: Model>(configs: &[M::Config]) {
 const BETWEEN_PASSES: [Rule; 2] = [Rule::ClaimIsMarked, Rule::OneMoveAtATime];
 
 /// A rule that changes the program must show: its mutant in the kernel is told from the model that keeps the rule.
-fn every_mutant_is_told_apart<M: Model>(configs: &[M::Config], at_least: usize) {
+fn every_mutant_is_told_apart<P: Packets>(configs: &[P::Config], at_least: usize) {
     let seed = seed();
     let mut told_apart = Vec::new();
     for config in configs {
-        let whole = M::program(AllRules, *config);
-        for rule in M::RULES.iter().filter(|rule| !BETWEEN_PASSES.contains(rule)) {
-            let mutant = M::program(Without(*rule), *config);
+        let whole = P::program(AllRules, *config);
+        for rule in P::RULES.iter().filter(|rule| !BETWEEN_PASSES.contains(rule)) {
+            let mutant = P::program(Without(*rule), *config);
             if mutant == whole {
                 continue;
             }
-            let Some(mut loaded) = loaded(&mutant) else { return };
-            let Err(how) = compare::<M>(*config, &mutant, &mut loaded, seed, packets(500_000)) else {
+            let mut place: Box<dyn Place> = match loaded(&mutant) {
+                Some(loaded) => Box::new(InKernel(loaded)),
+                None => Box::new(Machine::new(&mutant)),
+            };
+            let Err(how) = compare::<P>(*config, &mutant, &mut *place, seed, packets(500_000)) else {
                 panic!("seed {seed}: without {rule:?} ({config:?}) nothing differs")
             };
             println!("{rule:?}: {}", how.lines().next().unwrap_or_default());

@@ -1,6 +1,5 @@
 //! The coherence program, for comparison.
 
-use dataplane::Loaded;
 use random::Dice;
 use switch::coherence::{Drop, Effect, Switch, SwitchConfig};
 use switch::ebpf::{Frames, KernelProgram, Output};
@@ -10,7 +9,7 @@ use wire::{
     SlotId, Status, SwitchEpoch,
 };
 
-use crate::against_the_model::{HEADER_AT, Model};
+use crate::against_the_model::{HEADER_AT, Packets};
 
 /// A switch with one set, in which numbers, blocks and requesters meet.
 pub(crate) struct Blocks {
@@ -24,10 +23,10 @@ fn config((nodes, queue): (usize, bool)) -> SwitchConfig {
     SwitchConfig { nodes, entries: 7, epoch: EPOCH, queue, peeks: true }
 }
 
-impl Model for Blocks {
+impl Packets for Blocks {
     /// Nodes, and whether writers wait in a queue.
     type Config = (usize, bool);
-    const BYTES: usize = HEADER_BYTES;
+    type Model = Switch;
     const RULES: &'static [Rule] = Rule::COHERENCE;
 
     fn program<R: Rules>(rules: R, of: Self::Config) -> KernelProgram {
@@ -39,11 +38,14 @@ impl Model for Blocks {
         Self { switch: Switch::new(&config(of)).expect("it fits"), nodes: of.0 as u64 }
     }
 
-    fn begin(&mut self, loaded: &mut Loaded, _: &mut Dice) {
+    fn model(&mut self) -> &mut Switch {
+        &mut self.switch
+    }
+
+    fn begin(&mut self, program: &mut dyn Place, _: &mut Dice) {
         self.switch.restart(EPOCH);
         self.switch.set_shadow(NodeId(1));
-        loaded.set_epoch(EPOCH.0);
-        loaded.clear(1);
+        program.begin(EPOCH.0, 1);
     }
 
     fn packet(&self, dice: &mut Dice) -> Vec<u8> {
@@ -77,39 +79,4 @@ impl Model for Blocks {
         }
         encoded(&packet)
     }
-
-    fn run(&mut self, bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
-        let (packet, _) = Packet::parse(bytes).ok()?;
-        let (mut effects, mut sent) = (Vec::new(), Vec::new());
-        self.switch.on_packet(&packet, &mut effects);
-        while let Some(effect) = effects.pop() {
-            match effect {
-                Effect::Resubmit(again) => {
-                    assert!(effects.is_empty(), "a packet is resubmitted or sent, not both");
-                    self.switch.on_resubmit(again, &mut effects);
-                }
-                Effect::Send(packet) => sent.push(encoded(&packet)),
-            }
-        }
-        sent.reverse();
-        Some(sent)
-    }
-
-    fn arrays(&self) -> Vec<Vec<u64>> {
-        self.switch.register_arrays()
-    }
-
-    fn counters(&self) -> Vec<u64> {
-        let counters = self.switch.counters();
-        let drops = Drop::ALL.into_iter().map(|cause| counters.drops(cause));
-        let refusals = Refusal::ALL.into_iter().map(|why| counters.refusals(why));
-        // Refusals are numbered from 1.
-        drops.chain([0]).chain(refusals).chain([counters.resubmits]).collect()
-    }
-}
-
-fn encoded(packet: &Packet) -> Vec<u8> {
-    let mut bytes = [0; HEADER_BYTES];
-    packet.encode(&mut bytes);
-    bytes.to_vec()
 }

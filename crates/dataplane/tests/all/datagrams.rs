@@ -270,3 +270,18 @@ fn a_pass_is_timed_with_its_tags() {
     timed("a request goes on, with a tag checked and a new one", 1, |_| {});
     timed("its counter was seen before", 0, |_| {});
 }
+
+/// The kernel's test runs cannot say that a device took such a tag off.
+#[test]
+fn what_came_with_the_tag_of_a_virtual_network_goes_on() {
+    let Some(port) = Port::new() else { return };
+    let mut machine = check::bytecode::Machine::new(&port.program);
+    let mut state = Vec::new();
+    port.loaded.state(&mut state);
+    machine.state_mut().copy_from_slice(&state);
+    let frame = frame_of(&request(1), &session_of(0, 0), 1);
+    machine.of_virtual_network = true;
+    assert_eq!(machine.run(&frame).expect("it runs").verdict, verdict::PASSED);
+    machine.of_virtual_network = false;
+    assert_eq!(machine.run(&frame).expect("it runs").verdict, verdict::TAKEN);
+}

@@ -1,6 +1,5 @@
 //! The lock directory, for comparison.
 
-use dataplane::Loaded;
 use random::Dice;
 use switch::ebpf::{Frames, KernelProgram, Output};
 use switch::locks::{Directory, DirectoryConfig, Drop, Effect, SINGLE_BYTES};
@@ -9,7 +8,7 @@ use wire::{
     WaitList,
 };
 
-use crate::against_the_model::{HEADER_AT, Model};
+use crate::against_the_model::{HEADER_AT, Packets};
 
 /// A directory with two sets, in which few locks and nodes meet.
 pub(crate) struct Locks {
@@ -30,10 +29,10 @@ impl Locks {
     }
 }
 
-impl Model for Locks {
+impl Packets for Locks {
     /// Nodes.
     type Config = usize;
-    const BYTES: usize = SINGLE_BYTES;
+    type Model = Directory;
     const RULES: &'static [Rule] = Rule::LOCKS;
 
     fn program<R: Rules>(rules: R, nodes: usize) -> KernelProgram {
@@ -45,10 +44,13 @@ impl Model for Locks {
         Self { directory: Directory::new(&config(nodes)).expect("it fits"), nodes: nodes as u64 }
     }
 
-    fn begin(&mut self, loaded: &mut Loaded, dice: &mut Dice) {
+    fn model(&mut self) -> &mut Directory {
+        &mut self.directory
+    }
+
+    fn begin(&mut self, program: &mut dyn Place, dice: &mut Dice) {
         self.directory.restart(EPOCH);
-        loaded.set_epoch(EPOCH.0);
-        loaded.clear(0);
+        program.begin(EPOCH.0, 0);
         // As many as have room; of the others the switch knows nothing.
         for number in 0..LOCKS {
             let lock = self.lock(number);
@@ -56,7 +58,7 @@ impl Model for Locks {
             let sharers = Copyset::from_bits(dice.below(1 << self.nodes));
             self.directory.insert(lock, Term(1 + dice.below(3)), holder, sharers);
             for (array, index) in self.directory.entry_cells(lock) {
-                loaded.set_cell(array, index, self.directory.cell(array, index));
+                program.set_cell(array, index, self.directory.cell(array, index));
             }
         }
     }
@@ -97,40 +99,4 @@ impl Model for Locks {
         };
         encoded(&packet)
     }
-
-    fn run(&mut self, bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
-        let (packet, _) = LockPacket::parse_head(bytes)?;
-        if packet.payload > 0 || matches!(packet.kind, LockKind::Install | LockKind::Remove) {
-            return None;
-        }
-        let (mut effects, mut sent) = (Vec::new(), Vec::new());
-        self.directory.on_packet(&packet, &mut effects);
-        if let [Effect::Resubmit(again)] = effects[..] {
-            effects.clear();
-            self.directory.on_resubmit(&again, &mut effects);
-        }
-        for effect in &effects {
-            let Effect::Send(packet) = effect else { panic!("a packet is resubmitted once") };
-            let mut out = encoded(packet);
-            // Behind its list a single packet has what came in there: nobody looks at it.
-            let head = packet.head_bytes();
-            out[head..].copy_from_slice(&bytes[head..]);
-            sent.push(out);
-        }
-        Some(sent)
-    }
-
-    fn arrays(&self) -> Vec<Vec<u64>> {
-        self.directory.register_arrays()
-    }
-
-    fn counters(&self) -> Vec<u64> {
-        Drop::ALL.map(|cause| self.directory.dropped(cause)).to_vec()
-    }
-}
-
-fn encoded(packet: &LockPacket) -> Vec<u8> {
-    let mut bytes = vec![0; SINGLE_BYTES];
-    packet.encode(&mut bytes);
-    bytes
 }

@@ -3,5 +3,8 @@
 mod against_the_model;
 mod blocks;
 mod datagrams;
+#[path = "../../../../fuzz/feed.rs"]
+mod feed;
 mod largest;
 mod locks;
+mod program_fuzz;

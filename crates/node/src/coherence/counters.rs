@@ -29,6 +29,8 @@ pub struct Counters {
     pub events: [u64; 12],
     /// Refused events, by [`Refusal`].
     pub refused: [u64; Refusal::ALL.len() + 1],
+    /// Of those, accesses of threads.
+    pub refused_accesses: u64,
     /// Packets that the home agent received.
     pub home_received: u64,
     /// Packets that the home agent sent.
@@ -65,14 +67,21 @@ pub struct Counters {
     pub dropped: [u64; Drop::ALL.len()],
 }
 
+/// Requests for threads that access a block.
+const ACCESSES: [PacketKind; 4] =
+    [PacketKind::ReadMiss, PacketKind::WriteMiss, PacketKind::WriteShared, PacketKind::Peek];
+
 impl Counters {
     /// Accesses of threads that needed an event: data misses, upgrades, and reads where the block is. Counted once however often they
     /// were refused.
     pub fn granted_accesses(&self) -> u64 {
-        let accesses =
-            [PacketKind::ReadMiss, PacketKind::WriteMiss, PacketKind::WriteShared, PacketKind::Peek];
-        let events: u64 = accesses.iter().map(|kind| self.events[*kind as usize]).sum();
-        events.saturating_sub(self.refused.iter().sum())
+        let events: u64 = ACCESSES.iter().map(|kind| self.events[*kind as usize]).sum();
+        events - self.refused_accesses
+    }
+
+    pub(crate) fn refuse(&mut self, kind: PacketKind, why: Refusal) {
+        self.refused[why as usize] += 1;
+        self.refused_accesses += u64::from(ACCESSES.contains(&kind));
     }
 
     pub(crate) fn drop(&mut self, why: Drop) {
@@ -84,6 +93,7 @@ impl Counters {
         let sum = |a: &mut [u64], b: &[u64]| a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         sum(&mut self.events, &other.events);
         sum(&mut self.refused, &other.refused);
+        self.refused_accesses += other.refused_accesses;
         sum(&mut self.dropped, &other.dropped);
         self.home_received += other.home_received;
         self.home_sent += other.home_sent;

@@ -21,6 +21,9 @@ use super::instruction::{
 };
 use super::memory::{Datagrams, frame, scratch, session};
 
+/// In the kernel's view of a packet: not 0 if it came with the tag of a virtual network (`__sk_buff.vlan_present`).
+const VLAN_PRESENT: i16 = 20;
+
 /// What is known of a node, and of the life that counts.
 const NODE: Register = COUNTER;
 
@@ -78,6 +81,9 @@ impl<C, F: HeaderFields> Emitter<'_, C, F> {
 
     /// Jumps elsewhere with a frame that is no datagram with one packet for this switch.
     pub(super) fn is_datagram(&mut self, terms: DatagramTerms, elsewhere: Label) {
+        // A tag of a virtual network that the device has taken off: of another network than ours.
+        self.code.load(Width::Word, R1, PACKET, VLAN_PRESENT);
+        self.code.jump_if_number(If::Different, R1, 0, elsewhere);
         let udp = 8 + self.covered() + frame::TAG_BYTES;
         let [high, low] = (udp as u16).to_be_bytes();
         // IPv4 without options, UDP, and as long as such a datagram is.

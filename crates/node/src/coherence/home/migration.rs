@@ -213,7 +213,7 @@ impl HomeAgent {
                 unlock.global_status = packet.global_status;
                 unlock.copyset = packet.copyset;
             }
-            (_, Status::Refused(why)) => cx.counters.refused[why as usize] += 1,
+            (kind, Status::Refused(why)) => cx.counters.refuse(kind, why),
             _ => {}
         }
         self.send_move(cx, Step::Unlocking(unlock), unlock);

@@ -106,10 +106,11 @@ impl Requesters {
             void: true,
         };
         event.found = Some(found);
+        let kind = event.request.kind;
         if handed && why == Refusal::Outdated && self.becomes_a_miss(cx, slot) {
             return;
         }
-        cx.counters.refused[why as usize] += 1;
+        cx.counters.refuse(kind, why);
         if cx.rules.holds(Rule::RefusedIsUnlocked) {
             // Who was handed the lock must install what the one before has left.
             self.unlock(cx, slot, if installs { Status::Granted } else { Status::Refused(why) });

@@ -215,7 +215,7 @@ impl Requesters {
             (Status::Granted, None) => cx.counters.drop(Drop::Nonsense),
             (Status::Refused(why), _) => {
                 self.slots[slot.index()].event = None;
-                cx.counters.refused[why as usize] += 1;
+                cx.counters.refuse(PacketKind::Peek, why);
                 fetch.refusals += 1;
                 if !why.is_transient() {
                     return self.complete_fetch(cx, slot, fetch, Outcome::Failed(why));

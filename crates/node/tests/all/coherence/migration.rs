@@ -1,12 +1,12 @@
 //! ADD-TO-SWITCH and REMOVE-FROM-SWITCH from the home's side (Concordia, section 5.2): at no moment would two
 //! owners grant a request (PROTOCOLS.md, FlowCC 4).
 
-use node::Drop;
 use node::coherence::home::directory::Keeper;
+use node::{Access, Drop};
 use wire::{BlockTag, Endpoint, GlobalStatus, Incarnation, Nanos, Packet, PacketKind, Refusal, Status};
 
 use crate::coherence::packets::{
-    BLOCK, INCARNATION, at_home, call, demote, granted, mine, nodes, numbered, refused, requester,
+    BLOCK, INCARNATION, at_home, call, demote, granted, mine, nodes, numbered, refused, requester, theirs,
     unlock_ack, unlock_refused,
 };
 use crate::coherence::rig::{FLOOR, Rig};
@@ -72,8 +72,11 @@ fn while_an_entry_goes_to_the_switch_the_home_grants_nothing_and_afterwards_neit
 fn an_entry_that_the_switch_has_no_room_for_stays_at_home_but_locked_until_the_unlock_is_acknowledged() {
     let mut rig = Rig::home();
     let add = asked_to_add(&mut rig);
+    let _ = rig.miss(theirs(1), Access::Shared);
+    assert_eq!(rig.node.counters().granted_accesses(), 1);
     let done = rig.packet(refused(&add, Refusal::Collision)).only().packet;
     assert_eq!((done.kind, done.status), (PacketKind::Unlock, Status::Refused(Refusal::Collision)));
+    assert_eq!(rig.node.counters().granted_accesses(), 1, "no access was refused");
     assert_eq!(answer(&mut rig, 0), LOCKED, "a late copy of the ADD may still get in");
     let _ = rig.packet(unlock_ack(&done));
     assert_eq!((answer(&mut rig, 1), rig.entry(mine(1)).keeper), (Status::Granted, Keeper::Home));

@@ -11,6 +11,7 @@ use node::{
     Store,
 };
 use switch::coherence::{self, Resubmit, Switch};
+use switch::ebpf::{Frames, KernelProgram, Output, TooLong};
 use wire::{
     BlockTag, Copyset, Discipline, Endpoint, GlobalStatus, Nanos, NodeId, Packet, PacketKind, RequesterId,
     Rules, Seq, SlotId, SwitchEpoch,
@@ -20,6 +21,8 @@ use super::Blocks;
 use super::machines::{AtRest, BLOCK, Facts, Local, Own, SwitchFacts, Told};
 use super::scope::{CoherenceStep, Scope};
 use super::shape::{block_number, contents, is_latest};
+use crate::bytecode::model::encoded;
+use crate::bytecode::{Made, Replay};
 use crate::coherence::PlainStore;
 use crate::explore::engine::{After, Input, Machines};
 
@@ -34,7 +37,15 @@ pub(super) struct Real<R: Rules> {
     scope: Scope,
     nodes: Vec<Node<R>>,
     switch: Switch<R>,
+    replay: Option<Replay>,
     tags: Vec<BlockTag>,
+}
+
+impl Made for coherence::SwitchConfig {
+    fn made<R: Rules>(&self, rules: R) -> Result<KernelProgram, TooLong> {
+        let switch = Switch::with_rules(rules, self).expect("the program fits the chip");
+        switch.for_kernel(Frames::Bare(0), Output::Log)
+    }
 }
 
 impl<R: Rules> Real<R> {
@@ -67,6 +78,7 @@ impl<R: Rules> Real<R> {
             scope: *scope,
             nodes: nodes.collect(),
             switch: Switch::with_rules(rules, &switch).expect("the program fits the chip"),
+            replay: Replay::of(scope.beside, &switch),
             tags: Vec::new(),
         }
     }
@@ -245,6 +257,12 @@ impl<R: Rules> Machines<Blocks> for Real<R> {
         input: Result<Message, Resubmit>,
     ) -> After<Blocks, coherence::canonical::State> {
         let mut effects = Vec::new();
+        if let (Some(replay), Ok(message)) = (&mut self.replay, &input)
+            && message.packet.payload == 0
+        {
+            self.switch.load(state);
+            replay.run(&mut self.switch, 0, &encoded(&message.packet));
+        }
         self.switch.load(state);
         match input {
             Ok(message) => self.switch.on_packet(&message.packet, &mut effects),

@@ -3,6 +3,7 @@
 use node::Directory;
 use wire::PacketKind;
 
+use crate::bytecode::Beside;
 use crate::explore::thread;
 
 /// What a thread may do in one turn, and with which block.
@@ -62,6 +63,8 @@ pub struct Scope {
     pub removes: u8,
     /// Blocks that may be purged when all threads are done.
     pub purges: u8,
+    /// What runs beside the switch, from the same states.
+    pub beside: Beside,
 }
 
 use CoherenceStep::{LockRead, LockWrite, Read, Write};
@@ -111,6 +114,7 @@ const PLAIN: Scope = Scope {
     adds: 0,
     removes: 0,
     purges: 0,
+    beside: Beside::Nothing,
 };
 
 /// Blocks are read where they are.

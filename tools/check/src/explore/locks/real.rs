@@ -7,6 +7,7 @@ use std::rc::Rc;
 use node::coherence::canonical::NOW;
 use node::locks::LockNodeConfig;
 use node::{LockEffect, LockMessage, LockNode, Moment, Retransmission, View};
+use switch::ebpf::{Frames, KernelProgram, Output, TooLong};
 use switch::locks::{Directory, Effect, EntryView, Resubmit};
 use wire::{
     Copyset, GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, Rules, SwitchEpoch,
@@ -17,6 +18,8 @@ use super::Regions;
 use super::machines::{Facts, Local, LockFacts, Outwards, Own, SwitchFacts, SwitchState, Told};
 use super::scope::{Keeper, Scope};
 use super::shape::{LATEST, lock_at, lock_number};
+use crate::bytecode::model::encoded_lock;
+use crate::bytecode::{Made, Replay};
 use crate::explore::engine::{After, Input, Machines};
 use crate::locks::PlainLocks;
 
@@ -28,6 +31,14 @@ pub(super) struct Real<R: Rules> {
     scope: Scope,
     nodes: Vec<LockNode<R>>,
     switch: Directory<R>,
+    replay: Option<Replay>,
+}
+
+impl Made for switch::locks::DirectoryConfig {
+    fn made<R: Rules>(&self, rules: R) -> Result<KernelProgram, TooLong> {
+        let directory = Directory::with_rules(rules, self).expect("a small directory fits");
+        directory.for_kernel(Frames::Bare(0), Output::Log)
+    }
 }
 
 impl<R: Rules> Real<R> {
@@ -55,6 +66,7 @@ impl<R: Rules> Real<R> {
             scope: *scope,
             nodes: nodes.collect(),
             switch: Directory::with_rules(rules, &switch).expect("a small directory fits"),
+            replay: Replay::of(scope.beside, &switch),
         };
         real.fill_switch();
         real
@@ -164,6 +176,13 @@ impl<R: Rules> Real<R> {
         let switch = &mut self.switch;
         switch.restart(state.epoch);
         switch.load(&state.directory);
+        if let (Some(replay), Ok(message)) = (&mut self.replay, &input)
+            && message.packet.payload == 0
+        {
+            replay.run(switch, state.epoch.0, &encoded_lock(&message.packet));
+            switch.restart(state.epoch);
+            switch.load(&state.directory);
+        }
         let passes = switch.passes();
         let mut effects = Vec::new();
         match input {

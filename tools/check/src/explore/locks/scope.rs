@@ -2,6 +2,7 @@
 
 use wire::{LockKind, Mode};
 
+use crate::bytecode::Beside;
 use crate::explore::thread;
 
 /// What a thread may do in one turn, and with which lock.
@@ -98,6 +99,8 @@ pub struct Scope {
     pub vacancies: u8,
     /// Whether an approved MOVE must name exactly those who wait. Only false to see what follows if it does not.
     pub judges_moves: bool,
+    /// What runs beside the switch, from the same states.
+    pub beside: Beside,
 }
 
 impl Scope {
@@ -168,6 +171,7 @@ const PLAIN: Scope = Scope {
     restarts: 0,
     vacancies: 0,
     judges_moves: true,
+    beside: Beside::Nothing,
 };
 
 const HOME: Scope = Scope { keeper: Keeper::Home, ..PLAIN };
