@@ -1,9 +1,9 @@
 //! The coherence program, for comparison.
 
+use check::bytecode::model::{Place, encoded};
 use random::Dice;
-use switch::coherence::{Drop, Effect, Switch, SwitchConfig};
+use switch::coherence::{Switch, SwitchConfig};
 use switch::ebpf::{Frames, KernelProgram, Output};
-use wire::packet::HEADER_BYTES;
 use wire::{
     BlockTag, Copyset, GlobalStatus, NodeId, Packet, PacketKind, Refusal, RequesterId, Rule, Rules, Seq,
     SlotId, Status, SwitchEpoch,

@@ -271,14 +271,38 @@ fn a_pass_is_timed_with_its_tags() {
     timed("its counter was seen before", 0, |_| {});
 }
 
-/// The kernel's test runs cannot say that a device took such a tag off.
-#[test]
-fn what_came_with_the_tag_of_a_virtual_network_goes_on() {
-    let Some(port) = Port::new() else { return };
+/// The port's program and state on the machine that is not the kernel's.
+fn machine(port: &Port) -> check::bytecode::Machine {
     let mut machine = check::bytecode::Machine::new(&port.program);
     let mut state = Vec::new();
     port.loaded.state(&mut state);
     machine.state_mut().copy_from_slice(&state);
+    machine
+}
+
+#[test]
+fn a_pass_is_counted_with_its_tags() {
+    let Some(port) = Port::new() else { return };
+    let (from, mut machine) = (session_of(0, 0), machine(&port));
+    let mut counted = |what: &str, frame: &[u8]| {
+        let ran = machine.run(frame).expect("it runs");
+        assert_eq!(ran.verdict, verdict::TAKEN, "{what}");
+        println!("{what}: {} instructions", ran.instructions);
+        ran.instructions
+    };
+    let good = frame_of(&request(1), &from, 1);
+    let mut wrong = good.clone();
+    *wrong.last_mut().unwrap() ^= 1;
+    let dropped = counted("a wrong tag is found and the packet dropped", &wrong);
+    let passed = counted("a request goes on, with a tag checked and a new one", &good);
+    assert!(dropped < passed);
+}
+
+/// The kernel's test runs cannot say that a device took such a tag off.
+#[test]
+fn what_came_with_the_tag_of_a_virtual_network_goes_on() {
+    let Some(port) = Port::new() else { return };
+    let mut machine = machine(&port);
     let frame = frame_of(&request(1), &session_of(0, 0), 1);
     machine.of_virtual_network = true;
     assert_eq!(machine.run(&frame).expect("it runs").verdict, verdict::PASSED);

@@ -1,8 +1,9 @@
 //! The lock directory, for comparison.
 
+use check::bytecode::model::{Place, encoded_lock};
 use random::Dice;
 use switch::ebpf::{Frames, KernelProgram, Output};
-use switch::locks::{Directory, DirectoryConfig, Drop, Effect, SINGLE_BYTES};
+use switch::locks::{Directory, DirectoryConfig};
 use wire::{
     Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, Rule, Rules, SwitchEpoch, Term,
     WaitList,
@@ -97,6 +98,6 @@ impl Packets for Locks {
                 who,
             )
         };
-        encoded(&packet)
+        encoded_lock(&packet)
     }
 }
