@@ -65,6 +65,13 @@ fn the_switch_in_the_kernel_is_measured_beside_the_one_in_a_process() {
     let mixes = report["mixes"].as_array().unwrap();
     assert_eq!(mixes.iter().map(|it| it["workload"].as_str()).collect::<Vec<_>>(), ["A", "B", "C"].map(Some));
     assert!(mixes.iter().all(|it| is_some(&it["rate"])), "{report}");
+    let figures = temporary.path("figures");
+    let args = ["bench", "wire", "--rounds", "3", "--millis", "10", "--figures", figures.to_str().unwrap()];
+    assert!(temporary.command(&args).output().unwrap().status.success());
+    for (name, lines) in [("live-9", 6), ("live-10", 6), ("live-11a", 5), ("live-11b", 5)] {
+        let data = std::fs::read_to_string(figures.join(format!("{name}.csv"))).unwrap();
+        assert_eq!(data.lines().count(), lines, "{data}");
+    }
 }
 
 #[test]

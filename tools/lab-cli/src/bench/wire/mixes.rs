@@ -35,7 +35,7 @@ pub(super) fn measure(args: &Args, interrupt: &Interrupt) -> Result<Vec<Mix>, Fa
             redis.load(&workload)?;
         }
         let mut on_redis = Vec::new();
-        let rate = in_turns(args, interrupt, &mut both(Ok)?, |arm, round| {
+        let rate = in_turns(args.rounds, interrupt, &mut both(Ok)?, |arm, round| {
             if *arm == TransportKind::Wire
                 && let Some(redis) = &mut redis
             {

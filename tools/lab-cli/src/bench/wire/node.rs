@@ -21,6 +21,8 @@ pub(crate) struct Use {
     pub(super) blocks: u64,
     /// Per cent of the accesses that are to what all share.
     pub(super) sharing: u64,
+    /// Per cent of the accesses that read.
+    pub(super) reads: u64,
     pub(super) millis: u64,
     pub(super) seed: u64,
 }
@@ -30,7 +32,7 @@ pub(crate) struct Use {
 pub(crate) enum Order {
     /// Make a region of so many blocks. Answers where.
     Allocate(u64),
-    /// Access words of random blocks, half of the accesses writing. Answers how many there were in a second.
+    /// Access words of random blocks. Answers how many accesses there were in a second.
     Use(Use),
     /// Answers what the node has [`Taken`] until now.
     Tell,
@@ -103,10 +105,10 @@ impl User {
                 let regions = if random.below(100) < how.sharing { &how.shared } else { &how.own };
                 let region = GlobalAddr::from_bits(regions[random.below(regions.len() as u64) as usize]);
                 let at = region + random.below(how.blocks) * block;
-                if random.below(2) == 0 {
-                    handle.write_word(at, count)?;
-                } else {
+                if random.below(100) < how.reads {
                     handle.read_word(at)?;
+                } else {
+                    handle.write_word(at, count)?;
                 }
                 count += 1;
             }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::SHORTER;
 use crate::bench::pingpong::micros;
 use crate::bench::rounds::{Against, table};
 
@@ -80,11 +81,12 @@ impl WireReport {
         let mixes: Vec<_> = self.mixes.iter().map(Mix::row).collect();
         let rows: Vec<Vec<String>> = self.apart.iter().flat_map(Apart::rows).collect();
         format!(
-            "Racks over cables between network namespaces (medians of {} rounds)\n\n{}\n\
+            "Racks over cables between network namespaces (medians of {} rounds, and of {} of what is over at once)\n\n{}\n\
              Two messages that are forwarded as any packet: {}\n\n\
              Two nodes have memory and two use it, {} ms in each round\n\n{}\n\
              YCSB on 4 nodes of 2 threads, operations/s, beside a Redis with 50 connections through the same ports\n\n{}",
             self.rounds,
+            SHORTER * self.rounds,
             table(&["", "in the kernel", "in the process", "ratio", "target", ""], &arms),
             micros(self.bare.forwarded_ns),
             self.millis,
@@ -117,7 +119,13 @@ impl Apart {
         let (few, short) = (messages.ratio <= MOST_MESSAGES, processor_ns.ratio <= MOST_PROCESSOR);
         let exact = |messages: f64| format!("{messages:.3}");
         [
-            row(named("operations/s"), rate, whole, least(LEAST_FASTER), rate.ratio >= LEAST_FASTER),
+            row(
+                named("operations/s, by the slowest user"),
+                rate,
+                whole,
+                least(LEAST_FASTER),
+                rate.ratio >= LEAST_FASTER,
+            ),
             row(named("messages of homes for one"), messages, exact, most(MOST_MESSAGES), few),
             row(named("processor time of homes for one"), processor_ns, micros, most(MOST_PROCESSOR), short),
         ]
