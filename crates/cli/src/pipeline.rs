@@ -4,8 +4,10 @@
 
 use serde_json::{Value, json};
 use switch::coherence::{Switch, SwitchConfig};
+use switch::locks::{Directory, DirectoryConfig};
 use switch::pipeline::StageMap;
 use switch::pipeline::stage_map::StageUse;
+use wire::{LockEnd, SwitchEpoch};
 
 use crate::fault::Fault;
 use crate::output;
@@ -21,6 +23,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = SwitchConfig::DEFAULT_ENTRIES)]
     switch_entries: usize,
 
+    /// The program of the lock directory instead, with so many entries
+    #[arg(long, value_name = "N", conflicts_with = "switch_entries")]
+    locks: Option<usize>,
+
     /// Print one JSON document instead of the table
     #[arg(long)]
     json: bool,
@@ -28,6 +34,18 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
+    if let Some(entries) = args.locks {
+        let config =
+            DirectoryConfig { at: LockEnd::Switch, nodes: args.nodes, entries, epoch: SwitchEpoch(0) };
+        let directory = Directory::new(&config).map_err(|error| {
+            Fault::usage(format_args!(
+                "locks for {} nodes and {entries} entries do not fit the chip: {error}\n  \
+                 choose other --nodes or --locks",
+                args.nodes
+            ))
+        })?;
+        return show(args, &directory.stage_map());
+    }
     let config = SwitchConfig { entries: args.switch_entries, ..SwitchConfig::for_nodes(args.nodes) };
     let switch = Switch::new(&config).map_err(|error| {
         Fault::usage(format_args!(
@@ -36,8 +54,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             args.nodes, args.switch_entries
         ))
     })?;
-    let map = switch.stage_map();
-    if args.json { output::print_json(&document(&map)) } else { output::print(&map.to_string()) }
+    show(args, &switch.stage_map())
+}
+
+fn show(args: &Args, map: &StageMap) -> Result<(), Fault> {
+    if args.json { output::print_json(&document(map)) } else { output::print(&map.to_string()) }
 }
 
 /// The map as a document. Sizes are in bytes unless they say bits, blocks or rows.
@@ -65,6 +86,18 @@ fn document(map: &StageMap) -> Value {
             "phv_bits": totals.phv_bits,
         },
         "stages": map.stages.iter().enumerate().map(|(number, stage)| stage_document(number, stage)).collect::<Vec<_>>(),
+        "around": map.around.map(|around| json!({
+            "header_fields_parsed": around.parsed,
+            "lists_parsed": around.lists,
+            "conditions": around.conditions,
+            "computations": around.computations,
+            "fields_rewritten": around.rewritten,
+            "unicasts": around.unicasts,
+            "multicast_groups": around.groups,
+            "fields_rewritten_in_copies": around.rewritten_in_copies,
+            "choices": around.choices,
+            "recirculations": around.recirculations,
+        })),
         "passes": map
             .passes
             .iter()
@@ -128,6 +161,9 @@ mod tests {
             .sum();
         assert_eq!(document["totals"]["register_bytes"], Value::from(bytes));
         assert_eq!(document["budget"]["stages"], Value::from(stages.len()));
+        // Invalidations, and whoever else is told.
+        assert!(document["around"]["multicast_groups"].as_u64() > Some(0), "{document}");
+        assert!(document["around"]["recirculations"].as_u64() == Some(2), "an UNLOCK and an ADD: {document}");
         assert!(!document["passes"].as_array().unwrap().is_empty());
     }
 }

@@ -101,8 +101,8 @@ impl AtPorts {
             kind: kind.to_wire(),
             switch: PeerId::SWITCH.to_wire(),
         };
-        let program =
-            program(Frames::Datagrams(terms)).map_err(|error| Error::TooLarge(error.to_string()))?;
+        let program = program(Frames::Datagrams(terms, Output::Ports))
+            .map_err(|error| Error::TooLarge(error.to_string()))?;
         assert_eq!(program.header, kind.bytes(), "a program and its datagrams");
         let mut loaded = Loaded::load(&program).map_err(Error::Refused)?;
         loaded.is_at(here);
@@ -203,12 +203,8 @@ impl Kernel {
         let model = Switch::new(blocks).expect("the rack's configuration was found possible");
         let directory = Directory::new(locks).expect("the rack's configuration was found possible");
         let nodes = blocks.nodes;
-        let blocks = AtPorts::attach(Single::Packet, nodes, here, ports, |frames| {
-            model.for_kernel(frames, Output::Ports)
-        })?;
-        let locks = AtPorts::attach(Single::Lock, nodes, here, ports, |frames| {
-            directory.for_kernel(frames, Output::Ports)
-        })?;
+        let blocks = AtPorts::attach(Single::Packet, nodes, here, ports, |frames| model.for_kernel(frames))?;
+        let locks = AtPorts::attach(Single::Lock, nodes, here, ports, |frames| directory.for_kernel(frames))?;
         Ok(Self {
             blocks,
             locks,

@@ -3,7 +3,7 @@
 use check::bytecode::model::{Place, encoded};
 use random::Dice;
 use switch::coherence::{Switch, SwitchConfig};
-use switch::ebpf::{Frames, KernelProgram, Output};
+use switch::ebpf::{Frames, KernelProgram};
 use wire::{
     BlockTag, Copyset, GlobalStatus, NodeId, Packet, PacketKind, Refusal, RequesterId, Rule, Rules, Seq,
     SlotId, Status, SwitchEpoch,
@@ -31,7 +31,7 @@ impl Packets for Blocks {
 
     fn program<R: Rules>(rules: R, of: Self::Config) -> KernelProgram {
         let switch = Switch::with_rules(rules, &config(of)).expect("it fits");
-        switch.for_kernel(Frames::Bare(HEADER_AT), Output::Log).expect("its jumps are short enough")
+        switch.for_kernel(Frames::Bare(HEADER_AT)).expect("its jumps are short enough")
     }
 
     fn new(of: Self::Config) -> Self {

@@ -49,7 +49,7 @@ impl Port {
             SwitchConfig { nodes: 3, entries: 7, epoch: SwitchEpoch(EPOCH), queue: false, peeks: true };
         let switch = Switch::new(&config).expect("it fits");
         let program =
-            switch.for_kernel(Frames::Datagrams(TERMS), Output::Log).expect("its jumps are short enough");
+            switch.for_kernel(Frames::Datagrams(TERMS, Output::Log)).expect("its jumps are short enough");
         let mut loaded = loaded(&program)?;
         loaded.is_at(HERE);
         loaded.set_epoch(EPOCH);

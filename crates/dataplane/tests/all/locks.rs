@@ -2,7 +2,7 @@
 
 use check::bytecode::model::{Place, encoded_lock};
 use random::Dice;
-use switch::ebpf::{Frames, KernelProgram, Output};
+use switch::ebpf::{Frames, KernelProgram};
 use switch::locks::{Directory, DirectoryConfig};
 use wire::{
     Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, Rule, Rules, SwitchEpoch, Term,
@@ -38,7 +38,7 @@ impl Packets for Locks {
 
     fn program<R: Rules>(rules: R, nodes: usize) -> KernelProgram {
         let directory = Directory::with_rules(rules, &config(nodes)).expect("it fits");
-        directory.for_kernel(Frames::Bare(HEADER_AT), Output::Log).expect("its jumps are short enough")
+        directory.for_kernel(Frames::Bare(HEADER_AT)).expect("its jumps are short enough")
     }
 
     fn new(nodes: usize) -> Self {

@@ -10,7 +10,7 @@ use super::layout::Fields;
 use super::parser::Parser;
 use super::pass::Pass;
 use super::switch::Switch;
-use crate::ebpf::{Emitter, Frames, KernelProgram, Label, Output, StateLayout, TooLong, Word};
+use crate::ebpf::{Emitter, Frames, KernelProgram, Label, StateLayout, TooLong, Word};
 use crate::pipeline::{Headers, Means};
 
 const DROPS: usize = Drop::ALL.len();
@@ -32,10 +32,9 @@ impl<R: Rules> Switch<R> {
     ///
     /// # Errors
     /// If the program is longer than the virtual machine's jumps.
-    pub fn for_kernel(&self, frames: Frames, output: Output) -> Result<KernelProgram, TooLong> {
+    pub fn for_kernel(&self, frames: Frames) -> Result<KernelProgram, TooLong> {
         let layout = StateLayout::new(COUNTERS, self.config.nodes, self.program.arrays());
-        let emitter =
-            Emitter::new(&layout, (HEADER_BYTES, None), self.config.nodes, (frames, output), counter_of);
+        let emitter = Emitter::new(&layout, (HEADER_BYTES, None), self.config.nodes, frames, counter_of);
         let (parser, f) = (self.parser, self.fields);
         let code = emitter.program(
             is_well_formed,

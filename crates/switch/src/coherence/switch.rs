@@ -26,6 +26,7 @@ use super::parser::Parser;
 use super::pass::Pass;
 use super::program::{self, Arrays};
 use crate::pipeline::stage_map::PacketPasses;
+use crate::pipeline::tally::Tally;
 use crate::pipeline::{BuildError, Chip, InSoftware, Phv, Plan, Program, StageMap, alu};
 
 /// What a switch is built for.
@@ -302,7 +303,17 @@ impl<R: Rules> Switch<R> {
             ("UNLOCK repeated, or of an event that the switch never saw", 1),
         ];
         let passes = passes.map(|(packet, passes)| PacketPasses { packet: packet.into(), passes });
-        StageMap { passes: passes.into(), ..self.program.stage_map().clone() }
+        let around = Tally::of(|m| {
+            self.parser.first_pass(m);
+            for pass in (0..Pass::COUNT).filter_map(Pass::from_index) {
+                self.parser.parse(m, &self.fields, pass);
+            }
+            deparser::resubmit(m, &self.fields);
+            self.parser.second_pass(m);
+            deparser::deparse(m, self.rules, &self.fields);
+        });
+        let around = Some(around);
+        StageMap { around, passes: passes.into(), ..self.program.stage_map().clone() }
     }
 }
 

@@ -63,7 +63,7 @@ impl<C, F: HeaderFields> Emitter<'_, C, F> {
     pub(super) fn read_frame(&mut self, elsewhere: Label) {
         let (from, to, bytes) = match self.frames {
             Frames::Bare(at) => (at, scratch::CAME_IN, self.header()),
-            Frames::Datagrams(_) => (0, scratch::FRAME_IN + frame::PAD, self.frame()),
+            Frames::Datagrams(..) => (0, scratch::FRAME_IN + frame::PAD, self.frame()),
         };
         self.code.by(Arithmetic::Move, R1, PACKET);
         self.code.number(R2, from as u64);
@@ -196,9 +196,9 @@ impl<C, F: HeaderFields> Emitter<'_, C, F> {
         self.code.by(Arithmetic::Move, STATE, R3);
         match self.frames {
             Frames::Bare(_) => self.log(frame::PACKET, self.header()),
-            Frames::Datagrams(_) => {
+            Frames::Datagrams(_, output) => {
                 self.seal(no_port);
-                match self.output {
+                match output {
                     Output::Log => self.log(frame::HEAD, self.covered() + frame::TAG_BYTES),
                     Output::Ports => self.transmit(),
                 }

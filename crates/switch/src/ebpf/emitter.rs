@@ -23,7 +23,7 @@ pub(crate) enum Word {
     At(i16),
 }
 
-/// What becomes of a packet that is sent.
+/// What becomes of a datagram that is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Output {
     /// It is written down in the state, for whoever runs the program by hand.
@@ -35,10 +35,10 @@ pub enum Output {
 /// What frames are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Frames {
-    /// A packet's header begins at this byte, and nobody asks who sent it: for tests.
+    /// A packet's header begins at this byte, and nobody asks who sent it; what goes out is written down: for tests.
     Bare(usize),
     /// Datagrams of the rack over IPv4, one packet in each, with tags.
-    Datagrams(DatagramTerms),
+    Datagrams(DatagramTerms, Output),
 }
 
 /// A list of nodes behind a header: a byte for each, of which the upper bit is something else.
@@ -66,7 +66,6 @@ pub(crate) struct Emitter<'a, C, F> {
     /// Bits of a set that can be set.
     nodes: usize,
     pub(super) frames: Frames,
-    pub(super) output: Output,
     /// Where the function is that sends.
     pub(super) sends: Label,
     counter_of: fn(C) -> usize,
@@ -78,25 +77,13 @@ impl<'a, C, F: HeaderFields> Emitter<'a, C, F> {
         layout: &'a StateLayout,
         (header, list): (usize, Option<List>),
         nodes: usize,
-        (frames, output): (Frames, Output),
+        frames: Frames,
         counter_of: fn(C) -> usize,
     ) -> Self {
         assert!(frame::PACKET + header + frame::TAG_BYTES <= frame::BYTES, "a header of {header} bytes");
         let mut code = Assembler::default();
         let sends = code.label();
-        Self {
-            code,
-            layout,
-            words: 0,
-            header,
-            list,
-            nodes,
-            frames,
-            output,
-            sends,
-            counter_of,
-            fields: PhantomData,
-        }
+        Self { code, layout, words: 0, header, list, nodes, frames, sends, counter_of, fields: PhantomData }
     }
 
     /// How many nodes there are.

@@ -31,7 +31,7 @@ impl<C, F: HeaderFields> Emitter<'_, C, F> {
         self.code.map(STATE, Map::State, Named::Entry);
         let guarded = match self.frames {
             Frames::Bare(_) => false,
-            Frames::Datagrams(terms) => {
+            Frames::Datagrams(terms, _) => {
                 self.is_datagram(terms, elsewhere);
                 true
             }

@@ -16,6 +16,7 @@ use super::parser::{Parser, Slot};
 use super::program::{self, Arrays};
 use crate::pipeline::primitive::spread;
 use crate::pipeline::stage_map::PacketPasses;
+use crate::pipeline::tally::Tally;
 use crate::pipeline::{BuildError, Chip, Counts, Field, InSoftware, Phv, Plan, Program, StageMap};
 
 /// What a directory is built for.
@@ -342,7 +343,19 @@ impl<R: Rules> Directory<R> {
     pub fn stage_map(&self) -> StageMap {
         let passes = [("ACQUIRE", 1), ("MOVE", 2), ("MOVE repeated after it was approved", 1)];
         let passes = passes.map(|(packet, passes)| PacketPasses { packet: packet.into(), passes });
-        StageMap { passes: passes.into(), ..self.program.stage_map().clone() }
+        let (parser, me) = (self.parser(), self.config.at);
+        let around = Tally::of(|m| {
+            parser.first_pass(m);
+            for class in class::READ..=class::LOOK {
+                let slot = parser.slot(m, self.sets);
+                parser.parse(m, &self.fields, class, slot);
+            }
+            deparser::resubmit(m, &self.fields);
+            parser.second_pass(m);
+            deparser::deparse(m, self.rules, &self.fields, me);
+        });
+        let around = Some(around);
+        StageMap { around, passes: passes.into(), ..self.program.stage_map().clone() }
     }
 }
 

@@ -13,7 +13,7 @@ use super::deparser;
 use super::directory::{Directory, Drop};
 use super::layout::{WAYS, class};
 use super::parser::Parser;
-use crate::ebpf::{Emitter, Frames, KernelProgram, Label, List, Output, StateLayout, TooLong, Word};
+use crate::ebpf::{Emitter, Frames, KernelProgram, Label, List, StateLayout, TooLong, Word};
 use crate::pipeline::{Headers, Means};
 
 /// Bytes of a header with room for the longest list of nodes: what a single packet about a lock has.
@@ -39,11 +39,11 @@ impl<R: Rules> Directory<R> {
     ///
     /// # Panics
     /// If it is not the switch's.
-    pub fn for_kernel(&self, frames: Frames, output: Output) -> Result<KernelProgram, TooLong> {
+    pub fn for_kernel(&self, frames: Frames) -> Result<KernelProgram, TooLong> {
         assert_eq!(self.config.at, LockEnd::Switch, "homes keep their directories themselves");
         let nodes = self.config.nodes;
         let layout = StateLayout::new(Drop::ALL.len(), nodes, self.program.arrays());
-        let emitter = Emitter::new(&layout, (SINGLE_BYTES, Some(LIST)), nodes, (frames, output), counter_of);
+        let emitter = Emitter::new(&layout, (SINGLE_BYTES, Some(LIST)), nodes, frames, counter_of);
         let (parser, f) = (self.parser(), self.fields);
         let code = emitter.program(
             is_well_formed,

@@ -96,7 +96,8 @@ pub fn beside(one: &StageMap, other: &StageMap) -> Result<StageMap, BuildError> 
     let mut program = String::from(one.program.as_str());
     program.push_str(" and ");
     program.push_str(&other.program);
-    let map = StageMap { program, budget: one.budget, stages, passes, totals };
+    let around = one.around.zip(other.around).map(|(one, other)| one.and(other));
+    let map = StageMap { program, budget: one.budget, stages, around, passes, totals };
     map.verify()?;
     Ok(map)
 }

@@ -49,6 +49,7 @@ pub mod program;
 pub(crate) mod specialize;
 pub mod stage_map;
 pub mod step;
+pub mod tally;
 pub(crate) mod verify;
 
 pub use alu::Alu;

@@ -10,6 +10,7 @@ use super::builder::ProgramBuilder;
 use super::cells::bits_taken;
 use super::error::BuildError;
 use super::step::{Array, Step, Table};
+use super::tally::Around;
 use super::verify;
 
 /// The stages of a program, and the totals.
@@ -21,6 +22,8 @@ pub struct StageMap {
     pub budget: Budget,
     /// One entry a stage, up to the chip's last.
     pub stages: Vec<StageUse>,
+    /// What it needs before and behind them, if the program says that in a switch's means.
+    pub around: Option<Around>,
     /// How often each type of packet goes through the pipeline.
     pub passes: Vec<PacketPasses>,
     /// Sums over the stages.
@@ -155,7 +158,14 @@ pub(super) fn of(program: &ProgramBuilder, budget: &Budget) -> StageMap {
         tcam_blocks: stages.iter().map(|stage| stage.tcam_blocks).sum(),
         phv_bits: program.fields.iter().map(|field| field.bits).sum(),
     };
-    StageMap { program: program.name.clone(), budget: *budget, stages, passes: Vec::new(), totals }
+    StageMap {
+        program: program.name.clone(),
+        budget: *budget,
+        stages,
+        around: None,
+        passes: Vec::new(),
+        totals,
+    }
 }
 
 /// A sum that absurd sizes do not wrap: the resource checks shall see them.
@@ -256,6 +266,10 @@ impl fmt::Display for StageMap {
         )?;
         writeln!(f, "TCAM blocks  {tcam_blocks} of {}", budget.stages * budget.tcam_blocks_per_stage)?;
         writeln!(f, "PHV bits     {phv_bits} of {}", budget.phv_bits)?;
+        if let Some(around) = self.around {
+            writeln!(f)?;
+            write!(f, "{around}")?;
+        }
         if !self.passes.is_empty() {
             writeln!(f)?;
             writeln!(f, "passes through the pipeline")?;

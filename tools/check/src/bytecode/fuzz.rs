@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use switch::coherence::{Switch, SwitchConfig};
-use switch::ebpf::{Frames, Output, verdict};
+use switch::ebpf::{Frames, verdict};
 use switch::locks::{Directory, DirectoryConfig, SINGLE_BYTES};
 use wire::packet::HEADER_BYTES;
 use wire::{LockEnd, SwitchEpoch};
@@ -23,8 +23,8 @@ fn programs() -> [(Machine, usize); 2] {
         Switch::new(&SwitchConfig { nodes: NODES, entries: 7, epoch: EPOCH, queue: true, peeks: true });
     let directory =
         Directory::new(&DirectoryConfig { at: LockEnd::Switch, nodes: NODES, entries: 4, epoch: EPOCH });
-    let blocks = switch.expect("it fits").for_kernel(Frames::Bare(0), Output::Log);
-    let locks = directory.expect("it fits").for_kernel(Frames::Bare(0), Output::Log);
+    let blocks = switch.expect("it fits").for_kernel(Frames::Bare(0));
+    let locks = directory.expect("it fits").for_kernel(Frames::Bare(0));
     [(blocks, HEADER_BYTES), (locks, SINGLE_BYTES)]
         .map(|(program, bytes)| (Machine::new(&program.expect("short enough jumps")), bytes))
 }
