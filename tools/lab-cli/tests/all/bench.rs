@@ -47,7 +47,7 @@ fn the_switch_in_the_kernel_is_measured_beside_the_one_in_a_process() {
         return;
     }
     let temporary = Temporary::new("wire");
-    let args = ["bench", "wire", "--rounds", "3", "--millis", "30", "--sharing", "0,100"];
+    let args = ["bench", "wire", "--rounds", "3", "--millis", "100", "--sharing", "0,100"];
     let report = temporary.json(&[&args[..], &["--records", "100", "--operations", "500"]].concat());
     let measured = |it: &serde_json::Value| ["measured", "yardstick", "ratio"].map(|name| it[name].as_f64());
     let is_some = |it: &serde_json::Value| measured(it).into_iter().all(|value| value > Some(0.0));
