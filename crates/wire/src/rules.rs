@@ -246,6 +246,8 @@ rules! {
         DenialsNameTheirMove,
         /// What has been sent is kept until it was received.
         MovesAreKept,
+        /// It is kept also where a later writer has ended this node's own copy: others may be about to copy the bytes.
+        PassedOnStays,
         /// What belongs to a later term says that this node's MOVE has been approved.
         LaterTermsApprove,
         /// The queue goes with the lock.

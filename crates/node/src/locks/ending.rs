@@ -2,7 +2,7 @@
 
 use wire::{LockEnd, LockKind, LockPacket, NodeId, Rule, Rules, Term};
 
-use super::record::{Ending, Lock};
+use super::record::{Ending, Lock, Moving};
 use super::store::LockStore;
 use super::{Context, LockDrop};
 
@@ -16,6 +16,11 @@ impl Lock {
         let (term, Some(writer)) = (packet.term, packet.next) else {
             return cx.counters.drop(LockDrop::Nonsense);
         };
+        if !cx.rules.holds(Rule::PassedOnStays) {
+            let is_over = |moving: &mut Moving| moving.packet.term.next() < term && !moving.home_unreceived;
+            self.moving.take_if(is_over);
+            self.leave_room(cx);
+        }
         match self.copy {
             // One that came with its end: its answer follows.
             Some(copy) if copy.term >= term => {}

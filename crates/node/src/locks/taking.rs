@@ -231,6 +231,7 @@ impl Lock {
         by_hand: bool,
     ) {
         self.take_room(cx);
+        self.refuse_other_length(cx);
         self.settle_reclaims(cx, term);
         self.fence = self.fence.max(term.next());
         self.request = None;

@@ -99,6 +99,14 @@ impl Lock {
         waits
     }
 
+    /// The lock is still one, with the length that this node knows: threads that name another one, and wait, are wrong.
+    pub(super) fn refuse_other_length<S, R>(&mut self, cx: &mut Context<'_, S, R>) {
+        if self.next_len.take().is_some() {
+            let failed = |thread: Thread| LockEffect::Failed(thread.ticket, wire::Refusal::WrongLength);
+            cx.out.extend(self.threads.drain(..).map(failed));
+        }
+    }
+
     /// False if this node knows the lock with another length, and has something of it.
     pub(super) fn adopts(&mut self, len: u32) -> bool {
         if self.len != len && self.is_vacant() {

@@ -2,7 +2,7 @@
 
 use node::locks::LockDrop;
 use node::{DataRef, LockEffect, LockMessage, Ticket};
-use wire::{LockEnd, LockKind, LockPacket, Mode, NodeId, Refusal};
+use wire::{LockEnd, LockKind, LockPacket, Mode, NodeId, Refusal, SwitchEpoch};
 
 use crate::locks::holding::hand;
 use crate::locks::rig::{EPOCH, FLOOR, LEN, ME, Rig, bare, nodes, theirs, to_agent, to_home, with};
@@ -196,4 +196,39 @@ fn a_thread_that_waits_with_another_length_fails_with_the_home() {
     rig.asks(7, Mode::Write, theirs(), 16, false).nothing();
     let out = rig.epoch(EPOCH.0 + 1, &[2], &[]);
     assert!(out.told().contains(&LockEffect::Failed(Ticket(7), Refusal::NodeDown)), "{out:?}");
+}
+
+#[test]
+fn a_lock_that_comes_while_threads_name_another_length_is_not_theirs() {
+    let mut rig = passed_on();
+    rig.asks(7, Mode::Write, theirs(), 16, false).nothing();
+    // A late copy of a request of this node stood in the queue.
+    rig.gets(data(9, 8, [1])).nothing();
+    let out = rig.gets(verdict(8, [1]));
+    assert_eq!(out.told(), [LockEffect::Failed(Ticket(7), Refusal::WrongLength)]);
+    assert_eq!((value(&rig), rig.node.held(theirs())), (9, Some(Mode::Write)));
+}
+
+#[test]
+fn threads_that_name_another_length_ask_when_data_that_nobody_wants_are_gone() {
+    let mut rig = passed_on();
+    rig.asks(7, Mode::Write, theirs(), 16, false).nothing();
+    rig.gets(data(9, 8, [1])).nothing();
+    let readers = nodes([1, 2]);
+    let unwanted =
+        LockPacket { nodes: readers, waiting: nodes([1]), ..to_agent(LockKind::Granted, theirs(), 3, 8) };
+    let asked = rig.gets(bare(unwanted)).of(LockKind::Acquire);
+    assert_eq!(asked.iter().map(|packet| packet.len).collect::<Vec<_>>(), [16]);
+}
+
+#[test]
+fn threads_that_name_another_length_wait_for_the_home_if_an_epoch_comes_between() {
+    let mut rig = passed_on();
+    let report = rig.epoch(EPOCH.0 + 1, &[], &[]).of(LockKind::Report);
+    assert_eq!(report.len(), 1, "its MOVE was cut short");
+    rig.asks(7, Mode::Write, theirs(), 16, false).nothing();
+    let reported =
+        LockPacket { epoch: SwitchEpoch(EPOCH.0 + 1), ..to_agent(LockKind::Reported, theirs(), ME.0, 6) };
+    let asked = rig.gets(bare(reported)).of(LockKind::Acquire);
+    assert_eq!(asked.iter().map(|packet| packet.len).collect::<Vec<_>>(), [16]);
 }

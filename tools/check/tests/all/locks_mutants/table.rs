@@ -25,6 +25,7 @@ mutants! {
     DeniedAdopts, Lossless(0), "a MOVE is denied for ever";
     DenialsNameTheirMove, LockRuns(25), "a late denial of a MOVE ends the next one, which is approved";
     MovesAreKept, LockRuns(0), "data that were lost on the way are gone";
+    PassedOnStays, Lossless(200), "in a rack within one process a reader copies bytes of another lock";
     LaterTermsApprove, Lossless(0), "a node does not know that its term is over";
     QueueGoesAlong, Lossless(0), "who waits is forgotten";
     ForwardsAreOfThisTerm, scenario!(a_forward_of_an_earlier_term_comes), "the lock is closed, and its data are sent, for nobody";
