@@ -50,7 +50,7 @@ impl Place for InKernel {
         self.0.set_cell(array, index, value);
     }
 
-    fn run(&mut self, frame: &[u8]) -> Result<u32, String> {
+    fn verdict_on(&mut self, frame: &[u8]) -> Result<u32, String> {
         self.0.forget_log();
         self.0.test_run(frame, 1).map(|run| run.verdict).map_err(|error| error.to_string())
     }

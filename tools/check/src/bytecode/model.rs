@@ -116,7 +116,7 @@ pub trait Place {
     ///
     /// # Errors
     /// If it cannot be run, or does what it must not.
-    fn run(&mut self, frame: &[u8]) -> Result<u32, String>;
+    fn verdict_on(&mut self, frame: &[u8]) -> Result<u32, String>;
 
     /// A copy of its state.
     fn state(&mut self, to: &mut Vec<u8>);
@@ -138,7 +138,7 @@ pub fn compare<M: Model>(
     };
     let expected = model.run(bytes);
     let frame = [&vec![0; before], bytes].concat();
-    let found_verdict = program.run(&frame)?;
+    let found_verdict = program.verdict_on(&frame)?;
     program.state(state);
     let found: Vec<_> = layout.logged(state, M::BYTES).map(<[u8]>::to_vec).collect();
     let verdict = if expected.is_some() { verdict::TAKEN } else { verdict::PASSED };
@@ -179,9 +179,9 @@ impl Place for Machine {
         self.write(at + index * cell, &value.to_le_bytes()[..cell]);
     }
 
-    fn run(&mut self, frame: &[u8]) -> Result<u32, String> {
+    fn verdict_on(&mut self, frame: &[u8]) -> Result<u32, String> {
         self.write(self.layout.log, &[0; 8]);
-        let ran = Self::run(self, frame).map_err(|fault| fault.to_string())?;
+        let ran = self.run(frame).map_err(|fault| fault.to_string())?;
         self.longest = self.longest.max(ran.instructions);
         Ok(ran.verdict)
     }

@@ -1,5 +1,6 @@
 //! All tests of this crate, in one program.
 
+mod bytecode;
 mod chains_mutants;
 mod coherence_mutants;
 mod coherence_under_faults;
