@@ -23,6 +23,13 @@ const EPOCH: u32 = 3;
 const AROUND: usize = 42;
 const HEAD: usize = 32;
 
+/// For three nodes.
+fn program(output: Output) -> KernelProgram {
+    let config = SwitchConfig { nodes: 3, entries: 7, epoch: SwitchEpoch(EPOCH), queue: false, peeks: true };
+    let switch = Switch::new(&config).expect("it fits");
+    switch.for_kernel(Frames::Datagrams(TERMS, output)).expect("its jumps are short enough")
+}
+
 /// The program, its state, and what the nodes know.
 struct Port {
     program: KernelProgram,
@@ -45,11 +52,7 @@ fn session_of(node: u16, life: u64) -> NodeSession {
 
 impl Port {
     fn new() -> Option<Self> {
-        let config =
-            SwitchConfig { nodes: 3, entries: 7, epoch: SwitchEpoch(EPOCH), queue: false, peeks: true };
-        let switch = Switch::new(&config).expect("it fits");
-        let program =
-            switch.for_kernel(Frames::Datagrams(TERMS, Output::Log)).expect("its jumps are short enough");
+        let program = program(Output::Log);
         let mut loaded = loaded(&program)?;
         loaded.is_at(HERE);
         loaded.set_epoch(EPOCH);
@@ -271,9 +274,9 @@ fn a_pass_is_timed_with_its_tags() {
     timed("its counter was seen before", 0, |_| {});
 }
 
-/// The port's program and state on the machine that is not the kernel's.
-fn machine(port: &Port) -> check::bytecode::Machine {
-    let mut machine = check::bytecode::Machine::new(&port.program);
+/// This program, with the port's state, on the machine that is not the kernel's.
+fn machine(port: &Port, program: &KernelProgram) -> check::bytecode::Machine {
+    let mut machine = check::bytecode::Machine::new(program);
     let mut state = Vec::new();
     port.loaded.state(&mut state);
     machine.state_mut().copy_from_slice(&state);
@@ -283,7 +286,7 @@ fn machine(port: &Port) -> check::bytecode::Machine {
 #[test]
 fn a_pass_is_counted_with_its_tags() {
     let Some(port) = Port::new() else { return };
-    let (from, mut machine) = (session_of(0, 0), machine(&port));
+    let (from, mut machine) = (session_of(0, 0), machine(&port, &port.program));
     let mut counted = |what: &str, frame: &[u8]| {
         let ran = machine.run(frame).expect("it runs");
         assert_eq!(ran.verdict, verdict::TAKEN, "{what}");
@@ -302,10 +305,22 @@ fn a_pass_is_counted_with_its_tags() {
 #[test]
 fn what_came_with_the_tag_of_a_virtual_network_goes_on() {
     let Some(port) = Port::new() else { return };
-    let mut machine = machine(&port);
+    let mut machine = machine(&port, &port.program);
     let frame = frame_of(&request(1), &session_of(0, 0), 1);
     machine.of_virtual_network = true;
     assert_eq!(machine.run(&frame).expect("it runs").verdict, verdict::PASSED);
     machine.of_virtual_network = false;
     assert_eq!(machine.run(&frame).expect("it runs").verdict, verdict::TAKEN);
+}
+
+#[test]
+fn what_goes_out_leaves_through_the_port_of_its_node() {
+    let Some(mut port) = Port::new() else { return };
+    // As it is attached: the state has the same layout.
+    let mut machine = machine(&port, &program(Output::Ports));
+    let frame = frame_of(&request(1), &session_of(0, 0), 1);
+    let ran = machine.run(&frame).expect("it runs");
+    let (_, written_down) = port.run(&frame);
+    let [(device, sent)] = ran.sent.as_slice() else { panic!("one frame: {:?}", ran.sent) };
+    assert_eq!((*device, &sent[AROUND..]), (6, &written_down[0][..]), "node 1 is behind device 6");
 }

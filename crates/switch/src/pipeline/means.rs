@@ -2,7 +2,7 @@
 //!
 //! A program says what becomes of a packet by calls of [`Headers`] and [`Means`], and nothing else. Whoever implements
 //! them decides what that comes to: software does it to a packet as it is called; a compiler writes down the instructions
-//! that would do it ([`crate::ebpf`]). So both paths of every [`Headers::either`] may be walked, and a program keeps to
+//! that would do it ([`crate::ebpf`]); the stage map counts what it takes ([`super::tally`]). So both paths of every [`Headers::either`] may be walked, and a program keeps to
 //! what it is given: no loops of its own over what a packet says, no state but PHV fields and what it rewrites.
 
 use super::phv::Field;

@@ -4,8 +4,9 @@
 //!   node 0 ── 64 B ──> switch ── 64 B ──> node 1 ── 64 B and a block ──> node 0
 //! ```
 //!
-//! or, of two, the same without the switch. The same transport, packets and waiting as in a miss ([`live::waiting`]), and nothing else: no cache, no directory, no
-//! unlock. The requester copies the block out of the message, as whoever wants to keep it must.
+//! or, of two, the same without the switch. The same transport, packets and waiting as in a miss ([`live::waiting`]), and
+//! nothing else: no cache, no directory, no unlock. The requester copies the block out of the message, as whoever wants to keep
+//! it must. In the middle is a process that sends on what comes, or the switch of a rack without nodes, which has no entry.
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -15,7 +15,7 @@ use cli::processes::{OnInterrupt, TransportKind, Workers};
 use cli::say;
 use cli::ycsb::engine::Engine;
 use cli::ycsb::latency::Latencies;
-use cli::ycsb::measure::{Setting, part_start};
+use cli::ycsb::measure::{Measured, Setting, part_start};
 use cli::ycsb::phase::Span;
 use cli::ycsb::rack::memory_for;
 use cli::ycsb::workload::{OperationKind, Workload};
@@ -205,21 +205,32 @@ fn on_rack(
     let spec = spec(args, &workload);
     let setting =
         Setting { seed: args.seed, ordinal, history: None, warm_up: workload.operations, interrupt };
-    let measured =
-        networked::measure(kind, &spec, (usize::from(args.threads), Engine::Coherent), &workload, &setting)?
-            .filter(|_| !interrupt.requested())
-            .ok_or(Fault::Interrupted)?;
+    let measured = measure_whole(kind, &spec, args.threads.into(), &workload, &setting)?;
+    let outcome = Outcome::new(&workload, measured.took, &measured.latencies);
+    Ok(match measured.travelled {
+        Some(travelled) => outcome.travelled(&travelled),
+        None => outcome,
+    })
+}
+
+/// A workload on coherent memory of a rack of its own, to its end, that has found all records.
+pub(crate) fn measure_whole(
+    kind: TransportKind,
+    spec: &RackSpec,
+    threads: usize,
+    workload: &Workload,
+    setting: &Setting<'_>,
+) -> Result<Measured, Fault> {
+    let measured = networked::measure(kind, spec, (threads, Engine::Coherent), workload, setting)?
+        .filter(|_| !setting.interrupt.requested())
+        .ok_or(Fault::Interrupted)?;
     if measured.absent > 0 {
         return Err(Fault::failed(format_args!(
             "{} records that were written before were not found: this is a bug in rackmem",
             measured.absent
         )));
     }
-    let outcome = Outcome::new(&workload, measured.took, &measured.latencies);
-    Ok(match measured.travelled {
-        Some(travelled) => outcome.travelled(&travelled),
-        None => outcome,
-    })
+    Ok(measured)
 }
 
 /// A rack with the defaults of `rackmem ycsb`, but that conflicting writes wait in a queue: between processes a refusal

@@ -30,6 +30,6 @@ pub(crate) use words::routines;
 
 pub(crate) use args::Args;
 pub(crate) use client::place;
-pub(crate) use command::{Peer, run};
+pub(crate) use command::{Peer, measure_whole, run};
 pub(crate) use locks::{Redis, RedisServer};
 pub(crate) use server::{installed, serve};

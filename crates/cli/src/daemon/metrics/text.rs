@@ -274,3 +274,25 @@ fn transport(page: &mut Page, place: &str, transport: &Transport) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rackmem::{Config, Rack};
+    use status::document::InKernel;
+
+    use super::*;
+
+    #[test]
+    fn what_programs_in_the_kernel_counted_is_told_by_program_and_cause() {
+        let config = Config { nodes: 1, cache: 1 << 20, memory: 1 << 20, ..Config::default() };
+        let mut status = status::of_embedded(&Rack::embedded(config).unwrap()).unwrap();
+        assert!(!rack(&status).contains("rackmem_kernel_datagrams"));
+        let counts = |what: &str, count| [(what.to_owned(), count)].into();
+        let (blocks, locks) = (counts("taken", 7), counts("wrong_tag", 1));
+        status.switch.kernel = Some(InKernel { hook: String::new(), ports: Vec::new(), blocks, locks });
+        let page = rack(&status);
+        for sample in [r#"{program="blocks",what="taken"} 7"#, r#"{program="locks",what="wrong_tag"} 1"#] {
+            assert!(page.contains(&format!("rackmem_kernel_datagrams_total{sample}")), "{page}");
+        }
+    }
+}

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{self, ChildStdin, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -32,11 +32,11 @@ impl Part {
     }
 
     /// How one would start it by hand.
-    pub(super) fn command(self, path: &Path) -> String {
-        let path = path.display();
+    pub(super) fn command(self, with: &Options<'_>) -> String {
+        let (inside, path) = (with.inside(self), with.file.display());
         match self {
-            Self::Switch => format!("rackmem switch --config {path}"),
-            Self::Node(id) => format!("rackmem node --config {path} --id {id}"),
+            Self::Switch => format!("{inside}rackmem switch --config {path}"),
+            Self::Node(id) => format!("{inside}rackmem node --config {path} --id {id}"),
         }
     }
 }
@@ -58,6 +58,14 @@ pub(super) struct Options<'a> {
     /// Where the switch answers HTTP.
     pub(super) metrics: Option<SocketAddr>,
     pub(super) log: Format,
+}
+
+impl Options<'_> {
+    /// Where a node, or the switch, would be started by hand: what stands before the command.
+    pub(super) fn inside(&self, part: Part) -> String {
+        let network = self.network.map(|network| network.paths().swap_remove(part.place()));
+        network.map_or_else(String::new, |path| format!("nsenter --net={} ", path.display()))
+    }
 }
 
 /// How a child has died.

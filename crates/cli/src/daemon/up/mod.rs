@@ -12,7 +12,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rackmem::RackFile;
-use rackmem::dataplane::network::Network;
 use rackmem::rack_file::TransportKind;
 use status::ask;
 use status::document::Status;
@@ -141,13 +140,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let nodes = u16::try_from(file.config.nodes).expect("at most 64 nodes");
     let seats = args.seats.unwrap_or(u16::from(args.config.is_none() && nodes > 1));
     let with_process = with_process(nodes, seats)?;
+    let network = place.network.as_ref();
+    let with = Options { file: place.file.clone(), metrics: args.metrics, log: args.log.log, network };
     info!(
         target: "rackmem", rack = file.name,
         "starting the switch and {} over {}, and waiting until they are a rack",
-        counted(with_process), file.transport().name()
+        counted(with_process), carrier(&file, &with)
     );
-    let network = place.network.as_ref();
-    let with = Options { file: place.file.clone(), metrics: args.metrics, log: args.log.log, network };
     let mut children = Vec::new();
     let parts = [Part::Switch].into_iter().chain((0..with_process).map(Part::Node));
     let ended = parts
@@ -190,7 +189,7 @@ fn watch(
             if restart {
                 warn!(target: "rackmem", "{part} {death}; starting it again");
             } else {
-                warn!(target: "rackmem", "{part} {death}; start it again with: {}", part.command(&with.file));
+                warn!(target: "rackmem", "{part} {death}; start it again with: {}", part.command(with));
             }
         }
         if restart {
@@ -231,18 +230,27 @@ fn is_up(status: &Status, with_process: u16) -> bool {
     status.phase == "running" && up == usize::from(with_process)
 }
 
+/// What carries the messages, as one would ask for it.
+fn carrier(file: &RackFile, with: &Options<'_>) -> &'static str {
+    if with.network.is_some() { "wire" } else { file.transport().name() }
+}
+
 /// What there is now, and what can be done with it.
 fn banner(file: &RackFile, with: &Options<'_>, with_process: u16) -> String {
-    let path = with.file.display();
-    let transport = if with.network.is_some() { "wire" } else { file.transport().name() };
+    let (path, transport) = (with.file.display(), carrier(file, with));
     let processes = counted(with_process);
     let seats: Vec<String> = file.nodes().skip(with_process.into()).map(|node| node.0.to_string()).collect();
     let join = match seats.first() {
-        Some(seat) => format!(
-            "join      as node {} from Rust: Rack::join(&RackFile::read(\"{path}\")?, NodeId({seat}))?{}",
-            seats.join(" or "),
-            with.network.map_or_else(String::new, |network| entering(network, with_process))
-        ),
+        Some(seat) => {
+            let inside = match with.inside(Part::Node(with_process)).as_str() {
+                "" => String::new(),
+                inside => format!("\n            in its network: {inside}PROGRAM"),
+            };
+            let seats = seats.join(" or ");
+            format!(
+                "join      as node {seats} from Rust: Rack::join(&RackFile::read(\"{path}\")?, NodeId({seat}))?{inside}"
+            )
+        }
         None => "join      every node has a process: leave some to applications with --seats".to_owned(),
     };
     format!(
@@ -250,12 +258,6 @@ fn banner(file: &RackFile, with: &Options<'_>, with_process: u16) -> String {
          {join}\n  status    rackmem status --config {path}\n  end       Ctrl-C\n",
         file.name
     )
-}
-
-/// How a program is started where a node is.
-fn entering(network: &Network, node: u16) -> String {
-    let paths = network.paths();
-    format!("\n            in its network: nsenter --net={} PROGRAM", paths[1 + usize::from(node)].display())
 }
 
 /// Ends all children: nodes leave first, while there is a switch to tell.

@@ -88,6 +88,12 @@ fn a_rack_over_wires_comes_up_with_its_switch_in_the_kernel_and_leaves_nothing()
     let ended = up.interrupt();
     assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
     home.assert_nothing_left();
+    let up = home.up(&["--nodes", "2", "--seats", "0", "--transport", "wire"]);
+    home.kill(&["node", "--id", "1"]);
+    eventually("the switch has declared it dead", || home.status()["nodes"][1]["up"] == false);
+    let said = text(&up.interrupt().stderr);
+    assert!(said.contains("start it again with: nsenter --net=/proc/"), "{said}");
+    home.assert_nothing_left();
     let up = home.up(&["--nodes", "2", "--transport", "wire"]);
     up.signal("KILL");
     eventually("the children end and take the files along", || home.is_clean());

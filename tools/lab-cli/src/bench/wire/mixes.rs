@@ -4,9 +4,7 @@ use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::processes::TransportKind;
 use cli::processes::place::RackSpec;
-use cli::ycsb::engine::Engine;
 use cli::ycsb::measure::Setting;
-use cli::ycsb::networked;
 use cli::ycsb::rack::memory_for;
 use cli::ycsb::workload::{OperationKind, Workload};
 use rackmem::BlockSize;
@@ -15,7 +13,7 @@ use super::report::Mix;
 use super::{Args, both, in_turns};
 use crate::bench::nodes::spec;
 use crate::bench::rounds::median;
-use crate::peers::Peer;
+use crate::peers::{Peer, measure_whole};
 
 /// Nodes, each with so many threads; and processes that share connections to a Redis.
 const NODES: u16 = 4;
@@ -66,14 +64,6 @@ fn on_rack(
         ..spec(block)
     };
     let setting = Setting { seed, ordinal, history: None, warm_up: workload.operations / 2, interrupt };
-    let measured = networked::measure(arm, &spec, (THREADS, Engine::Coherent), workload, &setting)?
-        .filter(|_| !interrupt.requested())
-        .ok_or(Fault::Interrupted)?;
-    if measured.absent > 0 {
-        return Err(Fault::failed(format_args!(
-            "{} records that were written before were not found: this is a bug in rackmem",
-            measured.absent
-        )));
-    }
+    let measured = measure_whole(arm, &spec, THREADS, workload, &setting)?;
     Ok(workload.operations as f64 / measured.took.as_secs_f64())
 }
