@@ -7,7 +7,7 @@ use switch::coherence::{Switch, SwitchConfig};
 use switch::locks::{Directory, DirectoryConfig};
 use switch::pipeline::StageMap;
 use switch::pipeline::stage_map::StageUse;
-use wire::{LockEnd, SwitchEpoch};
+use wire::{Copyset, LockEnd, SwitchEpoch};
 
 use crate::fault::Fault;
 use crate::output;
@@ -35,6 +35,13 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     if let Some(entries) = args.locks {
+        if !(1..=Copyset::NODES).contains(&args.nodes) {
+            return Err(Fault::usage(format_args!(
+                "locks for {} nodes: sets of nodes have {} bits; choose another --nodes",
+                args.nodes,
+                Copyset::NODES
+            )));
+        }
         let config =
             DirectoryConfig { at: LockEnd::Switch, nodes: args.nodes, entries, epoch: SwitchEpoch(0) };
         let directory = Directory::new(&config).map_err(|error| {
@@ -165,5 +172,13 @@ mod tests {
         assert!(document["around"]["multicast_groups"].as_u64() > Some(0), "{document}");
         assert!(document["around"]["recirculations"].as_u64() == Some(2), "an UNLOCK and an ADD: {document}");
         assert!(!document["passes"].as_array().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_lock_directory_that_cannot_be_is_a_usage_mistake() {
+        let run = |nodes, locks| run(&Args { nodes, switch_entries: 1, locks: Some(locks), json: false });
+        for (nodes, locks) in [(0, 8), (65, 8), (8, 0), (8, 1 << 30)] {
+            assert!(matches!(run(nodes, locks), Err(Fault::Usage(_))), "{nodes} nodes, {locks} locks");
+        }
     }
 }
