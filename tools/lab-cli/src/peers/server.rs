@@ -1,4 +1,4 @@
-//! A server of a peer, on loopback, with nothing saved to disk (etcd saves into a directory that goes with the command).
+//! A server of a peer, on loopback or at a node of a network, with nothing saved to disk (etcd saves into a directory that goes with the command).
 //!
 //! A child of the command starts it and ends it: so it ends even if the command is killed.
 
