@@ -73,6 +73,8 @@ pub struct Wire {
     paths: Vec<PathBuf>,
     /// The switch's program is in the kernel.
     kernel: bool,
+    /// Each packet to and from the switch is a datagram, as the kernel needs it.
+    alone: bool,
     /// They are there as long as the command that made them.
     #[serde(skip)]
     _kept: Option<Arc<Network>>,
@@ -100,7 +102,7 @@ impl Rendezvous {
                 let network = Arc::new(Network::new(nodes).map_err(failed)?);
                 let (paths, addresses) = (network.paths(), network.addresses());
                 let kernel = kind == TransportKind::Wire;
-                let wire = Some(Wire { paths, kernel, _kept: Some(network) });
+                let wire = Some(Wire { paths, kernel, alone: kernel, _kept: Some(network) });
                 Ok(Self::Udp { key: random_bytes()?, addresses, coalescing: true, wire })
             }
         }
@@ -111,6 +113,17 @@ impl Rendezvous {
         match self {
             Self::Shm { .. } => self,
             Self::Udp { key, addresses, wire, .. } => Self::Udp { key, addresses, coalescing: false, wire },
+        }
+    }
+
+    /// The same, but packets to and from the switch travel alone also where its program is in its process.
+    pub fn with_packets_alone(self) -> Self {
+        match self {
+            Self::Udp { key, addresses, coalescing, wire: Some(wire) } => {
+                let wire = Some(Wire { alone: true, ..wire });
+                Self::Udp { key, addresses, coalescing, wire }
+            }
+            other => other,
         }
     }
 
@@ -160,7 +173,7 @@ impl Rendezvous {
                     mtu: wire.as_ref().map_or(udp::UdpConfig::usual_mtu(listen), |_| network::MTU),
                     block: rack.most_payload(),
                     coalescing: *coalescing,
-                    singles: wire.is_some(),
+                    singles: wire.as_ref().is_some_and(|wire| wire.alone),
                     terms: Terms::default(),
                 };
                 let udp = udp::UdpTransport::bind(&config).map_err(|error| error.to_string())?;

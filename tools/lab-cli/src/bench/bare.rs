@@ -77,28 +77,29 @@ impl Bare {
         block: BlockSize,
         interrupt: &Interrupt,
     ) -> Result<Self, Fault> {
-        Self::with(Middle::Relay, transport, &spec(block), interrupt)
+        Self::with((Middle::Relay, How::default()), transport, &spec(block), interrupt)
     }
 
-    /// The same with one who asks more; and with the switch of a rack in the middle, if its programs are in the kernel with this
-    /// transport.
+    /// The same with one who asks more, over wires, each packet a datagram with a tag of its own; and with the switch of a rack in
+    /// the middle, if its programs are in the kernel with this transport.
     pub(super) fn across(
         wire: TransportKind,
         block: BlockSize,
         interrupt: &Interrupt,
     ) -> Result<Self, Fault> {
         let middle = if wire == TransportKind::Wire { Middle::Switch } else { Middle::Relay };
-        Self::with(middle, wire, &RackSpec { nodes: 3, ..spec(block) }, interrupt)
+        let how = How { alone: true, ..How::default() };
+        Self::with((middle, how), wire, &RackSpec { nodes: 3, ..spec(block) }, interrupt)
     }
 
     fn with(
-        middle: Middle,
+        (middle, how): (Middle, How<'_>),
         transport: TransportKind,
         spec: &RackSpec,
         interrupt: &Interrupt,
     ) -> Result<Self, Fault> {
         let task = |assignment| Task(assignment, middle);
-        assignment_all(How::default(), transport, spec, task, " of the exchange", interrupt).map(Self)
+        assignment_all(how, transport, spec, task, " of the exchange", interrupt).map(Self)
     }
 
     /// Requests a second that arrive of so many, as fast as a thread on each of two nodes sends them.

@@ -73,6 +73,8 @@ impl Node {
 pub(crate) struct How<'a> {
     /// Messages wait for another one to travel with (only over UDP).
     pub(crate) coalescing: bool,
+    /// Packets to and from the switch travel alone, as a program in the kernel needs them (only over wires).
+    pub(crate) alone: bool,
     /// Those who answer are real-time threads, and who asks, too.
     pub(crate) realtime: bool,
     /// Who has a fault of mapped memory resolves it.
@@ -83,7 +85,7 @@ pub(crate) struct How<'a> {
 
 impl Default for How<'_> {
     fn default() -> Self {
-        Self { coalescing: true, realtime: false, faults_in_place: false, under: &[] }
+        Self { coalescing: true, alone: false, realtime: false, faults_in_place: false, under: &[] }
     }
 }
 
@@ -251,6 +253,7 @@ pub(super) fn assignment_all<T: cli::processes::Task, O: Serialize>(
     let runtime = RuntimeDir::new()?;
     let rendezvous = Rendezvous::new(transport, spec.nodes, &runtime)?;
     let rendezvous = if how.coalescing { rendezvous } else { rendezvous.without_coalescing() };
+    let rendezvous = if how.alone { rendezvous.with_packets_alone() } else { rendezvous };
     let tasks = Assignment::all(spec, &rendezvous);
     let tasks =
         tasks.into_iter().map(|(name, assignment)| (format!("{name}{of}"), task(assignment))).collect();
