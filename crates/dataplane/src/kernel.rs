@@ -7,28 +7,25 @@
 //! program does not know yet, which their senders repeat.
 //!
 //! What must always hold:
-//! - What is loaded and attached goes with this process.
-//! - A session's keys, counters and window are one life, written while the program does not look at them, and never again while
-//!   it does.
+//! - What is loaded and attached goes with this process, unless it is [kept](crate::pins).
 //! - An incarnation begins with its number. When the barrier has run, no pass of a former one is under way; then what was
 //!   held is read, and forgotten.
 
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
-use std::os::fd::OwnedFd;
+use std::net::{SocketAddr, SocketAddrV4};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use live::networked::{DataPlane, PlaneReport};
 use switch::coherence::{Dump, Switch, SwitchConfig};
-use switch::ebpf::memory::session;
-use switch::ebpf::{DatagramTerms, Datagrams, Frames, KernelProgram, Output, TooLong, datagram};
+use switch::ebpf::Datagrams;
 use switch::locks::{self, Directory, DirectoryConfig};
-use transport::udp::{NodeSession, SINGLE_MAGIC, Single, UdpTransport};
-use transport::{PeerId, WIRE_VERSION};
+use transport::udp::{Single, UdpTransport};
 use wire::{AllRules, LockKind, LockPacket, NodeId, SwitchEpoch};
 
-use crate::ports::{self, Device};
+use crate::at_ports::{self, AtPorts, Written};
+use crate::pins::Claim;
 use crate::program::{Loaded, Refused};
 use crate::system;
 
@@ -52,6 +49,20 @@ pub enum Error {
     },
     /// A switch without ports sees nothing.
     NoPorts,
+    /// Nothing can be kept there.
+    Keep {
+        /// The directory.
+        directory: PathBuf,
+        /// What the kernel says.
+        error: std::io::Error,
+    },
+    /// What is kept there is of another switch.
+    KeptOfAnother {
+        /// The directory.
+        directory: PathBuf,
+        /// Where that switch is, or was.
+        there: SocketAddrV4,
+    },
 }
 
 impl fmt::Display for Error {
@@ -67,6 +78,18 @@ impl fmt::Display for Error {
             Self::NoPorts => {
                 write!(f, "a switch program in the kernel needs the devices at which the nodes are")
             }
+            Self::Keep { directory, error } => write!(
+                f,
+                "cannot keep programs in {}: {error} (it takes root, and a directory in a file system of bpf: mount -t bpf bpf /sys/fs/bpf)",
+                directory.display()
+            ),
+            Self::KeptOfAnother { directory, there } => {
+                let directory = directory.display();
+                write!(
+                    f,
+                    "{directory} has the programs of a switch at {there}: keep these elsewhere, or take those away with: rm -r {directory}"
+                )
+            }
         }
     }
 }
@@ -75,83 +98,6 @@ impl std::error::Error for Error {}
 
 /// How often the kernel is asked where nodes are: no longer than a request waits until it is repeated.
 const ASK_EVERY: Duration = Duration::from_millis(2);
-
-/// A program at the ports, and what it was told.
-struct AtPorts {
-    loaded: Loaded,
-    /// What its packets are about.
-    kind: Single,
-    terms: DatagramTerms,
-    /// Of each node, what it was told last.
-    told: Vec<Option<NodeSession>>,
-    _attached: Vec<OwnedFd>,
-}
-
-impl AtPorts {
-    fn attach(
-        kind: Single,
-        nodes: usize,
-        here: SocketAddrV4,
-        ports: &[String],
-        program: impl FnOnce(Frames) -> Result<KernelProgram, TooLong>,
-    ) -> Result<Self, Error> {
-        let terms = DatagramTerms {
-            magic: SINGLE_MAGIC,
-            version: WIRE_VERSION,
-            kind: kind.to_wire(),
-            switch: PeerId::SWITCH.to_wire(),
-        };
-        let program = program(Frames::Datagrams(terms, Output::Ports))
-            .map_err(|error| Error::TooLarge(error.to_string()))?;
-        assert_eq!(program.header, kind.bytes(), "a program and its datagrams");
-        let mut loaded = Loaded::load(&program).map_err(Error::Refused)?;
-        loaded.is_at(here);
-        let attach = |port: &String| {
-            let failed = |step| move |error| Error::Port { port: port.clone(), step, error };
-            let device = system::device(port).map_err(failed("find the device"))?;
-            loaded.attach(device.index).map_err(failed("attach the program"))
-        };
-        let attached = ports.iter().map(attach).collect::<Result<_, _>>()?;
-        Ok(Self { loaded, kind, terms, told: vec![None; nodes], _attached: attached })
-    }
-
-    /// Tells the program of a session. False: the kernel does not know yet where its node is.
-    fn tell(&mut self, session: &NodeSession, here: SocketAddrV4) -> bool {
-        let SocketAddr::V4(address) = session.address else { return true };
-        let place = ports::neighbour(*address.ip()).ok().flatten();
-        let Some(place) = place else { return false };
-        let Ok(device) = system::device(&place.device) else { return false };
-        let node = session.node.index();
-        let is_same_life = self.told[node]
-            .as_ref()
-            .is_some_and(|told| (told.mine, told.theirs) == (session.mine, session.theirs));
-        if !is_same_life {
-            self.loaded.begin_life(node, session);
-        }
-        let first = self.terms.first_word(PeerId::node(session.node).to_wire());
-        let template = template(self.kind.bytes(), (here, device), (address, place.address), first);
-        self.loaded.place(node, device.index, &template);
-        if !is_same_life {
-            self.loaded.switch_life(node);
-            let (node, port) = (session.node.0, place.device);
-            tracing::info!(node, port, program = ?self.kind, "a program at the ports knows a node");
-        }
-        self.told[node] = Some(session.clone());
-        true
-    }
-
-    /// Tells it of all sessions that have changed. False: the kernel does not know yet where some node is.
-    fn look(&mut self, udp: &UdpTransport, here: SocketAddrV4) -> bool {
-        let mut all = true;
-        for session in udp.node_sessions(self.kind) {
-            let node = session.node.index();
-            if node < self.told.len() && self.told[node].as_ref() != Some(&session) {
-                all &= self.tell(&session, here);
-            }
-        }
-        all
-    }
-}
 
 /// Where programs are attached, in the words of the kernel.
 const HOOK: &str = "tcx/ingress";
@@ -172,10 +118,15 @@ pub struct Kernel {
     /// When to ask again where nodes are that the kernel did not know.
     again: Instant,
     state: Vec<u8>,
+    /// The programs are in an incarnation, and may know something.
+    began: bool,
+    /// They are kept.
+    claim: Option<Claim>,
 }
 
 impl Kernel {
-    /// Loads the programs for this switch, and attaches them to these devices.
+    /// Loads the programs for this switch, and attaches them to these devices. With a claim they are kept, and what a former
+    /// process has kept of the same programs is taken over.
     ///
     /// # Errors
     /// If the kernel or a device does not do what it takes: [`Error`] says which, and what.
@@ -187,6 +138,7 @@ impl Kernel {
         locks: &DirectoryConfig,
         udp: Arc<UdpTransport>,
         ports: &[String],
+        mut claim: Option<Claim>,
     ) -> Result<Self, Error> {
         if ports.is_empty() {
             return Err(Error::NoPorts);
@@ -200,11 +152,24 @@ impl Kernel {
             SocketAddr::V4(here) if !here.ip().is_unspecified() => here,
             _ => return Err(Error::Address(address)),
         };
-        let model = Switch::new(blocks).expect("the rack's configuration was found possible");
+        let device = |port: &String| {
+            let step = "find the device";
+            let found = system::device(port);
+            let found = found.map_err(|error| Error::Port { port: port.clone(), step, error })?;
+            Ok((port.clone(), found))
+        };
+        let devices = ports.iter().map(device).collect::<Result<Vec<_>, _>>()?;
+        let mut model = Switch::new(blocks).expect("the rack's configuration was found possible");
         let directory = Directory::new(locks).expect("the rack's configuration was found possible");
-        let nodes = blocks.nodes;
-        let blocks = AtPorts::attach(Single::Packet, nodes, here, ports, |frames| model.for_kernel(frames))?;
-        let locks = AtPorts::attach(Single::Lock, nodes, here, ports, |frames| directory.for_kernel(frames))?;
+        let written = [
+            Written::new(Single::Packet, |frames| model.for_kernel(frames))?,
+            Written::new(Single::Lock, |frames| directory.for_kernel(frames))?,
+        ];
+        let known = (blocks.nodes, here);
+        let [blocks, locks] = at_ports::attach(written, known, &devices, claim.as_mut())?;
+        let epoch = blocks.loaded.epoch();
+        // What it has read of the programs it knows as of this incarnation.
+        model.restart(SwitchEpoch(epoch));
         Ok(Self {
             blocks,
             locks,
@@ -216,6 +181,8 @@ impl Kernel {
             sessions: None,
             again: Instant::now(),
             state: Vec::new(),
+            began: epoch > 0,
+            claim,
         })
     }
 }
@@ -243,14 +210,19 @@ impl Kernel {
 }
 
 impl DataPlane for Kernel {
-    fn begin_epoch(&mut self, epoch: SwitchEpoch, shadow: NodeId) -> Dump {
+    fn epoch(&self) -> SwitchEpoch {
+        SwitchEpoch(self.blocks.loaded.epoch())
+    }
+
+    fn begin_epoch(&mut self, epoch: SwitchEpoch, shadow: NodeId) -> Option<Dump> {
         for program in [&mut self.blocks, &mut self.locks] {
             program.loaded.set_epoch(epoch.0);
         }
         self.blocks.loaded.state(&mut self.state);
         let (layout, state) = (self.blocks.loaded.layout(), &self.state);
         self.model.take_on(|array, index| layout.cell(state, array, index));
-        let dump = self.model.dump();
+        let dump = self.began.then(|| self.model.dump());
+        self.began = true;
         for program in [&mut self.blocks, &mut self.locks] {
             program.loaded.clear(shadow.0);
         }
@@ -279,11 +251,14 @@ impl DataPlane for Kernel {
         }
     }
 
-    fn look(&mut self) {
+    fn look(&mut self) -> bool {
+        if self.claim.as_ref().is_some_and(|claim| !claim.holds()) {
+            return false;
+        }
         let begun = self.udp.sessions_begun();
         let now = Instant::now();
         if self.sessions == Some(begun) || now < self.again {
-            return;
+            return true;
         }
         self.again = now + ASK_EVERY;
         let blocks = self.blocks.look(&self.udp, self.here);
@@ -291,10 +266,13 @@ impl DataPlane for Kernel {
         if blocks && locks {
             self.sessions = Some(begun);
         }
+        true
     }
 
     fn report(&mut self) -> PlaneReport {
-        let mut report = PlaneReport { hook: HOOK, ports: self.ports.clone(), ..PlaneReport::default() };
+        let kept = self.claim.as_ref().map(|claim| claim.directory().to_owned());
+        let ports = self.ports.clone();
+        let mut report = PlaneReport { hook: HOOK, ports, kept, ..PlaneReport::default() };
         for program in [&self.locks, &self.blocks] {
             program.loaded.state(&mut self.state);
             let (layout, state) = (program.loaded.layout(), &self.state);
@@ -310,66 +288,8 @@ impl DataPlane for Kernel {
     }
 }
 
-/// What a frame for a node begins with.
-fn template(
-    header: usize,
-    (here, device): (SocketAddrV4, Device),
-    (there, hardware): (SocketAddrV4, [u8; 6]),
-    first_word: [u8; 8],
-) -> [u8; session::TEMPLATE_BYTES] {
-    let datagram = datagram::datagram_bytes(header);
-    let be = |bytes: usize| (bytes as u16).to_be_bytes();
-    let mut ip = [0; 20];
-    ip[0] = 0x45;
-    ip[2..4].copy_from_slice(&be(20 + 8 + datagram));
-    // Not to be cut.
-    ip[6] = 0x40;
-    (ip[8], ip[9]) = (64, 17);
-    ip[12..16].copy_from_slice(&Ipv4Addr::octets(here.ip()));
-    ip[16..20].copy_from_slice(&Ipv4Addr::octets(there.ip()));
-    let sum = checksum(&ip);
-    ip[10..12].copy_from_slice(&sum);
-    let ports = [here.port(), there.port()].map(u16::to_be_bytes).concat();
-    let mut bytes = [0; session::TEMPLATE_BYTES];
-    // The tag guards more than a checksum of UDP would, which 0 says that there is none of.
-    let parts: [&[u8]; 8] =
-        [&[0; 6], &hardware, &device.address, &[8, 0], &ip, &ports, &be(8 + datagram), &[0, 0]];
-    let around = parts.concat();
-    bytes[..around.len()].copy_from_slice(&around);
-    bytes[around.len()..].copy_from_slice(&first_word);
-    bytes
-}
-
-fn checksum(header: &[u8; 20]) -> [u8; 2] {
-    let words = header.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
-    let sum: u32 = words.sum();
-    let folded = (sum & 0xffff) + (sum >> 16);
-    (!((folded & 0xffff) + (folded >> 16)) as u16).to_be_bytes()
-}
-
 impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Kernel").field("here", &self.here).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_header_of_ip_has_the_checksum_that_its_receiver_expects() {
-        // From RFC 1071's kind of example: the sum over header and checksum is all ones.
-        let device = Device { index: 1, address: [2, 0, 0, 0, 0, 1] };
-        let here = SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, 1), 7400);
-        let there = SocketAddrV4::new(Ipv4Addr::new(10, 77, 1, 2), 7401);
-        let bytes = template(64, (here, device), (there, [2, 0, 0, 0, 0, 2]), *b"RU\x07\x03\x40\x01\x01\x00");
-        let ip = &bytes[6 + 14..][..20];
-        let words = ip.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
-        let sum: u32 = words.sum();
-        assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
-        assert_eq!(&bytes[6 + 12..6 + 14], &[8, 0]);
-        assert_eq!(&bytes[48..], b"RU\x07\x03\x40\x01\x01\x00");
-        assert_eq!(u16::from_be_bytes([bytes[6 + 36], bytes[6 + 37]]), 7401);
     }
 }

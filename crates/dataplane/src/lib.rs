@@ -6,18 +6,22 @@
 //! | `types` | what the kernel wants to know of the lock's type |
 //! | [`program`] | a program with its maps, loaded |
 //! | [`kernel`] | the data plane of a rack's switch |
+//! | `at_ports` | a program at the ports, what it is told of nodes, where it is kept |
+//! | [`pins`] | what outlives the process |
 //! | [`network`] | a rack's network on one machine |
 //! | `ports` | devices, and who is at the other end |
 //!
 //! The instructions come from [`switch::ebpf`], which needs nothing of the kernel. What must always hold: what is loaded goes
-//! with the process that loaded it, for nothing is pinned.
+//! with the process that loaded it, unless it is to be kept.
 //!
 //! Unsafe code lives in one small module, each block with its reason.
 #![cfg(target_os = "linux")]
 #![deny(unsafe_code)]
 
+mod at_ports;
 pub mod kernel;
 pub mod network;
+pub mod pins;
 mod ports;
 pub mod program;
 #[allow(unsafe_code, reason = "the kernel is called with addresses, and shares memory")]
@@ -25,4 +29,5 @@ mod system;
 mod types;
 
 pub use kernel::Kernel;
+pub use pins::Claim;
 pub use program::{Loaded, Refused, Run};

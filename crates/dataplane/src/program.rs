@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddrV4;
 use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::PathBuf;
 
 use switch::ebpf::memory::session;
 use switch::ebpf::{
@@ -53,8 +54,14 @@ pub struct Loaded {
     barrier: OwnedFd,
     layout: StateLayout,
     state: Shared,
-    _maps: [OwnedFd; 3],
+    lock_map: OwnedFd,
+    state_map: OwnedFd,
 }
+
+// The names of what is pinned of a program. Its map for each processor holds nothing from one packet to the next.
+const PROGRAM: &str = "program";
+const LOCK: &str = "lock";
+const STATE: &str = "state";
 
 /// What came of a test run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,6 +73,9 @@ pub struct Run {
 }
 
 impl Loaded {
+    /// The names of what is pinned of it.
+    pub(crate) const PARTS: [&str; 3] = [PROGRAM, LOCK, STATE];
+
     /// Loads a program, with state that is all 0.
     ///
     /// # Errors
@@ -83,18 +93,51 @@ impl Loaded {
         let loaded = system::load(&instructions);
         let loaded =
             loaded.map_err(|(error, verifier)| Refused { step: "take the program", error, verifier })?;
+        Self::of(loaded, (lock, state), program)
+    }
+
+    /// What [`Loaded::pin`] has kept of the same program, with its state as that is.
+    pub(crate) fn pinned(program: &KernelProgram, name: impl Fn(&str) -> PathBuf) -> Result<Self, Refused> {
+        let open = |part| {
+            let opened = system::pinned(&name(part));
+            opened.map_err(|error| Refused { step: "open what is pinned", error, verifier: String::new() })
+        };
+        Self::of(open(PROGRAM)?, (open(LOCK)?, open(STATE)?), program)
+    }
+
+    fn of(
+        loaded: OwnedFd,
+        (lock, state): (OwnedFd, OwnedFd),
+        program: &KernelProgram,
+    ) -> Result<Self, Refused> {
         let barrier = datagram::barrier().expect("it is short");
         let barrier = system::load(&with_maps(&barrier, |_| &lock));
         let barrier =
             barrier.map_err(|(error, verifier)| Refused { step: "take the barrier", error, verifier })?;
-        let shared = Shared::map(&state, program.layout.bytes).map_err(refused("map the state"))?;
+        let shared = Shared::map(&state, program.layout.bytes).map_err(|error| Refused {
+            step: "map the state",
+            error,
+            verifier: String::new(),
+        })?;
         Ok(Self {
             program: loaded,
             barrier,
             layout: program.layout.clone(),
             state: shared,
-            _maps: [lock, state, scratch],
+            lock_map: lock,
+            state_map: state,
         })
+    }
+
+    /// Gives it names, so that it outlives this process.
+    pub(crate) fn pin(&self, name: impl Fn(&str) -> PathBuf) -> io::Result<()> {
+        let parts = [(PROGRAM, &self.program), (LOCK, &self.lock_map), (STATE, &self.state_map)];
+        parts.into_iter().try_for_each(|(part, descriptor)| system::pin(descriptor, &name(part)))
+    }
+
+    /// The incarnation that it is in; 0: none yet.
+    pub(crate) fn epoch(&self) -> u32 {
+        self.state.word(self.layout.epoch) as u32
     }
 
     /// Runs the program on a frame, so many times.

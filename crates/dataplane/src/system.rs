@@ -3,9 +3,11 @@
 //! The kernel reads and writes through addresses in what it is given: each of these functions owns what it points to
 //! until the call is over.
 
-use std::ffi::c_void;
+use std::ffi::{CString, c_void};
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::ptr::NonNull;
 
 use switch::ebpf::Instruction;
@@ -14,6 +16,8 @@ use crate::ports::Device;
 
 const MAP_CREATE: i32 = 0;
 const PROGRAM_LOAD: i32 = 5;
+const PIN: i32 = 6;
+const GET: i32 = 7;
 const TEST_RUN: i32 = 10;
 const LINK_CREATE: i32 = 28;
 const TYPES_LOAD: i32 = 18;
@@ -113,6 +117,18 @@ pub(crate) fn attach(program: &OwnedFd, device: u32) -> io::Result<OwnedFd> {
     const INGRESS: u32 = 46;
     let said = Attributes::new().number(0, program.as_raw_fd() as u32);
     said.number(4, device).number(8, INGRESS).descriptor(LINK_CREATE)
+}
+
+/// Gives a map, a program or a link a name in a file system of bpf: it is there as long as the name is.
+pub(crate) fn pin(what: &OwnedFd, path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    Attributes::new().address(0, path.as_ptr()).number(8, what.as_raw_fd() as u32).call(PIN).map(drop)
+}
+
+/// What has that name.
+pub(crate) fn pinned(path: &Path) -> io::Result<OwnedFd> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    Attributes::new().address(0, path.as_ptr()).descriptor(GET)
 }
 
 /// A device of this thread's network namespace, by its name.

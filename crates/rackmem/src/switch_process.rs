@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use live::networked::{NetworkedSwitch, SwitchSetup, Watch};
+use dataplane::Claim;
+use live::networked::{Ended, NetworkedSwitch, SwitchSetup, Watch};
 use transport::udp::UdpTransport;
 use transport::{Handshakes, PeerId, Transport};
 use wire::NodeId;
@@ -52,7 +53,7 @@ impl SwitchProcess {
     }
 
     /// Its programs for blocks and locks run in the kernel, at these devices: every node is behind one of them, and takes single packets
-    /// ([`transport::udp::UdpConfig::singles`]).
+    /// ([`transport::udp::UdpConfig::singles`]). With a claim they are there, too, when this process has gone.
     ///
     /// # Errors
     /// If the kernel or a device does not do what it takes.
@@ -61,9 +62,11 @@ impl SwitchProcess {
         config: &Config,
         udp: Arc<UdpTransport>,
         ports: &[String],
+        claim: Option<Claim>,
     ) -> Result<Self, dataplane::kernel::Error> {
-        let kernel = dataplane::Kernel::attach(&config.switch_config(), &config.lock_config(), udp, ports)?;
-        Ok(Self { inner: self.inner.with_plane(Some(Box::new(kernel))), ..self })
+        let kernel =
+            dataplane::Kernel::attach(&config.switch_config(), &config.lock_config(), udp, ports, claim)?;
+        Ok(Self { inner: self.inner.with_plane(Box::new(kernel)), ..self })
     }
 
     /// Where it leaves reports of how the rack is, for other threads.
@@ -78,8 +81,8 @@ impl SwitchProcess {
         PeerWatch::new(self.handshakes.clone(), move || expected.clone())
     }
 
-    /// Works until told to stop.
-    pub fn run(&mut self, stop: &AtomicBool) {
-        self.inner.run(stop);
+    /// Works until told to stop, or until another process has taken over the programs that this one [kept](Claim).
+    pub fn run(&mut self, stop: &AtomicBool) -> Ended {
+        self.inner.run(stop)
     }
 }

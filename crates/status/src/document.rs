@@ -60,6 +60,8 @@ pub struct InKernel {
     /// Where they see packets, and at which devices.
     pub hook: String,
     pub ports: Vec<String>,
+    /// Where they are kept when the switch's process has gone.
+    pub kept: Option<String>,
     /// Datagrams that the programs for blocks and for locks took, and those that they dropped, by cause.
     pub blocks: BTreeMap<String, u64>,
     pub locks: BTreeMap<String, u64>,
@@ -265,7 +267,8 @@ impl From<&PlaneReport> for InKernel {
                 .collect()
         };
         let (blocks, locks) = (of(Single::Packet), of(Single::Lock));
-        Self { hook: report.hook.to_owned(), ports: report.ports.clone(), blocks, locks }
+        let kept = report.kept.as_ref().map(|kept| kept.display().to_string());
+        Self { hook: report.hook.to_owned(), ports: report.ports.clone(), kept, blocks, locks }
     }
 }
 

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use rackmem::RackFile;
+use rackmem::dataplane::Claim;
+use rackmem::rack_file::{DataPlane, Placement};
+use tracing::warn;
 
 use super::runtime;
 use crate::fault::Fault;
@@ -46,6 +49,17 @@ pub(super) fn watch(stop: &Interrupt) -> Result<(), Fault> {
     watcher.map(drop).map_err(|error| Fault::failed(format_args!("the system gives no thread: {error}")))
 }
 
+/// Takes away what is kept of a switch's programs in the kernel, if its rack is one of `rackmem up` alone.
+pub(super) fn remove_kept(file: &RackFile) {
+    let Placement::Udp { data_plane: DataPlane::Kernel { keep: Some(directory), .. }, .. } = &file.placement
+    else {
+        return;
+    };
+    if let Err(error) = Claim::remove(directory) {
+        warn!(target: "rackmem", "{} stays, and the switch's program with it: {error}", directory.display());
+    }
+}
+
 /// Takes away what a starter that has died has left. `path` is the file that this daemon was started with.
 pub(super) fn clean_up(file: &RackFile, path: &Path) {
     if path == own_file(&file.runtime) {
@@ -56,6 +70,7 @@ pub(super) fn clean_up(file: &RackFile, path: &Path) {
             let _ = fs::remove_file(path);
             let _ = fs::remove_file(path.with_file_name(OWN_KEY));
             let _ = fs::remove_file(&lock);
+            remove_kept(file);
         }
     }
     runtime::remove_if_empty(&file.runtime);

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use rackmem::rack_file::{DataPlane, Placement};
-use rackmem::{RackFile, SwitchProcess};
-use tracing::info;
+use rackmem::{Ended, RackFile, SwitchProcess};
+use tracing::{info, warn};
 
 use super::log::LogArgs;
 use super::peers::News;
@@ -19,6 +19,7 @@ Examples:
   rackmem switch                                    the switch of the rack in ./rack.toml
   rackmem switch --config lab.toml --metrics 127.0.0.1:9400
   rackmem switch --port eth1 --port eth2            its program in the kernel, at these ports (docs/kernel.md)
+  rackmem switch --keep /sys/fs/bpf/rackmem         the same, and packets go on when this process dies
 The stage map of the switch program: rackmem pipeline";
 
 /// Which rack, and who may ask how it is.
@@ -43,6 +44,10 @@ pub(crate) struct Args {
     /// A device at which nodes are, for a program in the kernel, in place of those in the rack file; once for each
     #[arg(long = "port", value_name = "DEVICE")]
     ports: Vec<String>,
+
+    /// Keep that program in this directory of a file system of bpf, for when this process dies; take over what is there
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
 
     #[command(flatten)]
     log: LogArgs,
@@ -73,17 +78,21 @@ impl Args {
             None => of_file != DataPlane::Process,
         };
         if !in_kernel {
-            return match self.ports.first() {
+            let port = self.ports.first().map(|port| format!("--port {port} is where"));
+            let keep = self.keep.as_ref().map(|keep| format!("--keep {} is how", keep.display()));
+            return match port.or(keep) {
                 None => Ok(DataPlane::Process),
-                Some(port) => Err(Fault::usage(format_args!(
-                    "--port {port} is where a program in the kernel would be, and this switch's runs in its process: add --data-plane kernel, or leave the port out"
+                Some(flag) => Err(Fault::usage(format_args!(
+                    "{flag} a program in the kernel would be, and this switch's runs in its process: add --data-plane kernel, or leave the flag out"
                 ))),
             };
         }
-        match of_file {
-            DataPlane::Kernel { ports } if self.ports.is_empty() => Ok(DataPlane::Kernel { ports }),
-            _ => Ok(DataPlane::Kernel { ports: self.ports.clone() }),
-        }
+        let (of_file, kept) = match of_file {
+            DataPlane::Kernel { ports, keep } => (ports, keep),
+            DataPlane::Process => (Vec::new(), None),
+        };
+        let ports = if self.ports.is_empty() { of_file } else { self.ports.clone() };
+        Ok(DataPlane::Kernel { ports, keep: self.keep.clone().or(kept) })
     }
 }
 
@@ -105,11 +114,25 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     http.transpose()?;
     let (rack, nodes, transport) = (file.name.as_str(), file.config.nodes, file.transport().name());
     let news = News::of(None, args.owned).go_on(switch.peers(), stop.clone())?;
+    let kept = match &data_plane {
+        DataPlane::Kernel { keep, .. } => keep.clone(),
+        DataPlane::Process => None,
+    };
     let data_plane = data_plane.name();
     info!(target: "rackmem", rack, nodes, transport, data_plane, "serving; Ctrl-C ends it");
-    switch.run(stop.flag());
-    info!(target: "rackmem", rack, "ended, as it was told to");
-    drop((switch, status));
+    let ended = switch.run(stop.flag());
+    match &kept {
+        Some(directory) if ended == Ended::Told && !args.owned => info!(
+            target: "rackmem", rack,
+            "ended, as it was told to; its program stays at the ports: take it off with rm -r {}", directory.display()
+        ),
+        _ if ended == Ended::Told => info!(target: "rackmem", rack, "ended, as it was told to"),
+        _ => warn!(target: "rackmem", rack, "ended: another process has taken its program over"),
+    }
+    stop.request();
+    // Whoever comes next waits for the address, and then makes a socket of this name.
+    drop(status);
+    drop(switch);
     // It cannot have panicked without having said so.
     drop(news.join());
     if args.owned {

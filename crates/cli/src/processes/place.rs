@@ -175,10 +175,13 @@ impl Assignment {
                 let mut switch = SwitchProcess::new(&config, process, Arc::clone(&transport))
                     .map_err(|error| error.to_string())?;
                 if let Some(AtPorts { udp, ports }) = at_ports {
-                    switch = switch.at_ports(&config, udp, &ports).map_err(|error| error.to_string())?;
+                    switch =
+                        switch.at_ports(&config, udp, &ports, None).map_err(|error| error.to_string())?;
                 }
                 let watch = switch.watch();
-                in_background("switch", move || switch.run(&AtomicBool::new(false)))?;
+                in_background("switch", move || {
+                    switch.run(&AtomicBool::new(false));
+                })?;
                 Ok(Joined::Switch { transport, watch })
             }
             Some(node) => Rack::join_over(config, NodeId(node), process, transport)

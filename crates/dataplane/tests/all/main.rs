@@ -5,6 +5,7 @@ mod blocks;
 mod datagrams;
 #[path = "../../../../fuzz/feed.rs"]
 mod feed;
+mod kept;
 mod largest;
 mod locks;
 mod program_fuzz;

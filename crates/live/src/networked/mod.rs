@@ -58,4 +58,4 @@ pub use self::names::NameServer;
 pub use self::node::{JoinError, NetworkedNode, NodeSetup};
 pub use self::plane::{DataPlane, PlaneReport};
 pub use self::report::{NodeReport, NodeStatus, SwitchReport, Watch};
-pub use self::switch::{NetworkedSwitch, SwitchSetup};
+pub use self::switch::{Ended, NetworkedSwitch, SwitchSetup};

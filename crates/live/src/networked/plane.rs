@@ -4,22 +4,28 @@
 //! The process keeps all else: who is alive, epochs, which locks the directory has, chains. What must always hold: the program is in the
 //! incarnation that the process has begun last, and in no other.
 
+use std::path::PathBuf;
+
 use switch::coherence::Dump;
 use transport::udp::Single;
 use wire::{LockPacket, NodeId, SwitchEpoch};
 
 /// The programs of a switch elsewhere.
 pub trait DataPlane: Send {
-    /// Begins an incarnation, and returns what the former one held. When it returns, no packet of the former one is
+    /// The incarnation that it is in; 0: none yet. It may have begun under another process.
+    fn epoch(&self) -> SwitchEpoch;
+
+    /// Begins an incarnation, and returns what the former one held, if there was one. When it returns, no packet of that is
     /// under way in the program any more.
-    fn begin_epoch(&mut self, epoch: SwitchEpoch, shadow: NodeId) -> Dump;
+    fn begin_epoch(&mut self, epoch: SwitchEpoch, shadow: NodeId) -> Option<Dump>;
 
     /// A packet about a lock has come to the process: what only the control plane does, or of somebody whom the program does not
     /// know yet.
     fn on_lock_packet(&mut self, packet: &LockPacket, send: &mut dyn FnMut(&LockPacket));
 
-    /// Looks after what the program has to know of nodes. Called whenever the process looks for messages.
-    fn look(&mut self);
+    /// Looks after what the program has to know of nodes. Called whenever the process looks for messages. False: another process
+    /// has taken the program over, and this one ends.
+    fn look(&mut self) -> bool;
 
     /// What the program has done, and holds.
     fn report(&mut self) -> PlaneReport;
@@ -40,4 +46,6 @@ pub struct PlaneReport {
     pub hook: &'static str,
     /// The devices at which they do.
     pub ports: Vec<String>,
+    /// Where they are kept when this process has gone.
+    pub kept: Option<PathBuf>,
 }

@@ -41,6 +41,15 @@ pub struct SwitchSetup {
     pub session: u64,
 }
 
+/// Why a switch's process has ended its work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// It was told to.
+    Told,
+    /// Another process has taken its program over.
+    Replaced,
+}
+
 /// The switch of a rack of processes, in this process.
 pub struct NetworkedSwitch {
     programs: SwitchPrograms,
@@ -92,8 +101,9 @@ impl NetworkedSwitch {
     /// The coherence program is elsewhere: packets about blocks that come to this process are dropped, for the program
     /// did not know their senders yet, and they repeat what matters.
     #[must_use]
-    pub fn with_plane(self, plane: Option<Box<dyn DataPlane>>) -> Self {
-        Self { plane, ..self }
+    pub fn with_plane(mut self, plane: Box<dyn DataPlane>) -> Self {
+        self.coordinator.hear_of(plane.epoch());
+        Self { plane: Some(plane), ..self }
     }
 
     /// Where it leaves its reports.
@@ -133,11 +143,11 @@ impl NetworkedSwitch {
         }
     }
 
-    /// Works until told to stop.
+    /// Works until told to stop, or until another process has taken its program over.
     ///
     /// # Panics
     /// If its thread may not be scheduled as was set up: see [`Scheduling::check`].
-    pub fn run(&mut self, stop: &AtomicBool) {
+    pub fn run(&mut self, stop: &AtomicBool) -> Ended {
         self.scheduling.ask().expect("was permitted a moment ago");
         let transport = Arc::clone(&self.transport);
         let mut spin_then_park = SpinThenPark::without_spins();
@@ -158,8 +168,9 @@ impl NetworkedSwitch {
                 let report = self.report(now);
                 self.watch.leave(report);
             }
-            if let Some(plane) = &mut self.plane {
-                plane.look();
+            if self.plane.as_mut().is_some_and(|plane| !plane.look()) {
+                transport.leave();
+                return Ended::Replaced;
             }
             match self.poll(&*transport, now) {
                 0 => {}
@@ -180,6 +191,7 @@ impl NetworkedSwitch {
             }
         }
         transport.leave();
+        Ended::Told
     }
 
     /// Receives a burst, and handles it. Returns how many messages there were.
@@ -253,9 +265,10 @@ impl NetworkedSwitch {
                     }
                     Effect::Restart { epoch, shadow, changes } => {
                         self.log.on_epoch(epoch, &changes, self.coordinator.roster().live().len() as u64);
-                        let elsewhere = self.plane.as_mut().map(|plane| plane.begin_epoch(epoch, shadow));
-                        let dump =
-                            self.began.then(|| elsewhere.unwrap_or_else(|| self.programs.coherence.dump()));
+                        let dump = match &mut self.plane {
+                            Some(plane) => plane.begin_epoch(epoch, shadow),
+                            None => self.began.then(|| self.programs.coherence.dump()),
+                        };
                         // Before anybody else hears of the epoch.
                         self.programs.chip().begin_epoch(
                             epoch,

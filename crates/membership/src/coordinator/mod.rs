@@ -204,6 +204,11 @@ impl Coordinator {
         }
     }
 
+    /// The switch has been in this epoch, and may know what members do not say: later ones follow.
+    pub fn hear_of(&mut self, epoch: SwitchEpoch) {
+        self.highest = self.highest.max(epoch);
+    }
+
     /// What it is doing.
     pub const fn phase(&self) -> Phase {
         self.phase

@@ -33,6 +33,8 @@ pub struct GivenKernel<'a> {
     pub mtu: usize,
     /// The devices behind which its nodes are.
     pub ports: &'a str,
+    /// Where its programs are kept.
+    pub keep: Option<&'a str>,
 }
 
 /// A commented rack file. With UDP, `addresses` are those of the switch and of each node, in this order; in shared
@@ -179,12 +181,20 @@ pub fn example(name: &str, transport: TransportKind, addresses: &[SocketAddr], g
             }
             None => ("# data_plane = \"process\"".to_owned(), "# ports = \"eth1 eth2\"".to_owned()),
         };
+        let keep = given.kernel.and_then(|kernel| kernel.keep);
+        let keep =
+            keep.map_or("# keep = \"/sys/fs/bpf/rackmem\"".to_owned(), |keep| format!("keep = \"{keep}\""));
         line(
             &mut text,
             data_plane,
             "\"kernel\": the switch's program is in the kernel of its machine, at its ports (docs/kernel.md)",
         );
         line(&mut text, ports, "the devices behind which the nodes are, for that");
+        line(
+            &mut text,
+            keep,
+            "where that program stays when the switch's process dies; without it, it goes too",
+        );
     }
     for (id, address) in addresses.iter().skip(1).enumerate() {
         let _ = write!(text, "\n[[node]]\nid = {id}\n");

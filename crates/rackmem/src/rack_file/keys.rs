@@ -110,6 +110,7 @@ pub(super) const SWITCH: Keys = (
             Placement::Udp { data_plane, .. } => data_plane.name().to_owned(),
         }),
         own("ports"),
+        own("keep"),
         own("metrics"),
     ],
 );

@@ -125,6 +125,8 @@ pub enum DataPlane {
     Kernel {
         /// The devices.
         ports: Vec<String>,
+        /// The directory, in a file system of bpf, where it is kept when the switch's process has gone; none: it goes, too.
+        keep: Option<PathBuf>,
     },
 }
 

@@ -3,9 +3,12 @@
 //! What must always hold: all places of a rack are opened from the same file, so they agree on its shape and times.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
+use dataplane::Claim;
 use membership::Timing;
 use transport::{PeerId, Transport, shm, udp};
 use wire::NodeId;
@@ -15,8 +18,11 @@ use super::{DataPlane, Placement, RackFile};
 use crate::config::{ConfigError, ProcessConfig};
 use crate::error::JoinError;
 use crate::peers::{PeerEvent, PeerWatch};
-use crate::rack::Rack;
+use crate::rack::{Rack, random_session};
 use crate::switch_process::SwitchProcess;
+
+/// How long a process may take to end whose program this one has claimed.
+const MOST_ENDING: Duration = Duration::from_secs(5);
 
 /// Why a place of a rack could not be started in this process.
 #[derive(Debug)]
@@ -124,6 +130,20 @@ impl RackFile {
             Open::SharedMemory(transport) => transport,
             Open::Udp(transport) => transport,
         })
+    }
+
+    /// Claims what is kept of the switch's programs, if they are to be kept.
+    fn claim(
+        &self,
+        location: &Location,
+        data_plane: &DataPlane,
+    ) -> Result<Option<Claim>, dataplane::kernel::Error> {
+        let DataPlane::Kernel { keep: Some(directory), .. } = data_plane else { return Ok(None) };
+        let Placement::Udp { switch, .. } = &self.placement else { return Ok(None) };
+        match location.listen.unwrap_or(switch.listen) {
+            SocketAddr::V4(here) => Claim::make(directory, here, random_session()).map(Some),
+            other @ SocketAddr::V6(_) => Err(dataplane::kernel::Error::Address(other)),
+        }
     }
 
     fn open_as(&self, place: PeerId, location: &Location) -> Result<Open, StartError> {
@@ -286,16 +306,26 @@ impl SwitchProcess {
     /// As [`open`](Self::open); and for the kernel, if the file does not say so: then nodes send what no program there knows.
     pub fn open_in(file: &RackFile, location: &Location, data_plane: &DataPlane) -> Result<Self, StartError> {
         let new = |transport| Self::new(&file.config, &file.process(), transport).map_err(StartError::Config);
-        let open = file.open_as(PeerId::SWITCH, location)?;
+        let claim = file.claim(location, data_plane).map_err(StartError::Kernel)?;
+        let until = Instant::now() + if claim.is_some() { MOST_ENDING } else { Duration::ZERO };
+        let open = loop {
+            match file.open_as(PeerId::SWITCH, location) {
+                // Whoever had what is claimed ends, and has the address until then.
+                Err(StartError::Udp(error)) if error.is_in_use() && Instant::now() < until => {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                opened => break opened?,
+            }
+        };
         match (open, data_plane) {
             (Open::SharedMemory(transport), _) => new(transport),
             (Open::Udp(transport), DataPlane::Process) => new(transport),
-            (Open::Udp(transport), DataPlane::Kernel { ports }) => {
+            (Open::Udp(transport), DataPlane::Kernel { ports, .. }) => {
                 if matches!(&file.placement, Placement::Udp { data_plane: DataPlane::Process, .. }) {
                     return Err(StartError::DataPlane);
                 }
                 let switch = new(Arc::clone(&transport) as _)?;
-                switch.at_ports(&file.config, transport, ports).map_err(StartError::Kernel)
+                switch.at_ports(&file.config, transport, ports, claim).map_err(StartError::Kernel)
             }
         }
     }

@@ -25,6 +25,7 @@ const TRANSPORTS: &str = "transport = \"udp\" (between machines) or \"shm\" (all
 const SWITCH_EXAMPLE: &str = "\"10.0.0.1:7400\"";
 const NODE_EXAMPLE: &str = "\"10.0.0.2:7400\"";
 const PORTS_EXAMPLE: &str = "\"eth1 eth2\"";
+const KEEP_EXAMPLE: &str = "\"/sys/fs/bpf/rackmem\"";
 const METRICS_EXAMPLE: &str = "\"127.0.0.1:9400\"";
 const KEY_EXAMPLE: &str = "\"rack.key\"";
 
@@ -147,7 +148,7 @@ fn refuse_network(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) {
         }
     }
     if let Some(switch) = &tables.switch {
-        for key in ["data_plane", "ports"].into_iter().filter(|key| switch.has(key)) {
+        for key in ["data_plane", "ports", "keep"].into_iter().filter(|key| switch.has(key)) {
             let at = switch.place_of(key);
             mistakes.add(at, format_args!("`{key}` has no meaning (there are no ports) {INSTEAD}"));
         }
@@ -220,6 +221,7 @@ fn data_plane(
     const EXAMPLE: &str = "\"kernel\"";
     let given = switch.text("data_plane", EXAMPLE, mistakes);
     let ports = switch.text("ports", PORTS_EXAMPLE, mistakes);
+    let keep = switch.text("keep", KEEP_EXAMPLE, mistakes);
     let kernel = match given.map(|given| given.value) {
         None | Some("process") => false,
         Some("kernel") => true,
@@ -248,7 +250,15 @@ fn data_plane(
     }
     let ports =
         ports.map_or(Vec::new(), |ports| ports.value.split_ascii_whitespace().map(str::to_owned).collect());
-    Some(DataPlane::Kernel { ports })
+    let keep = keep.map(|keep| PathBuf::from(keep.value));
+    if let Some(relative) = keep.as_ref().filter(|keep| !keep.is_absolute()) {
+        let what = format!(
+            "`{}` is no path from the root: what is kept is found by processes that start anywhere; write keep = {KEEP_EXAMPLE}",
+            relative.display()
+        );
+        mistakes.add(switch.place_of("keep"), what);
+    }
+    Some(DataPlane::Kernel { ports, keep })
 }
 
 fn listen(table: &Table<'_>, whose: &str, example: &str, mistakes: &mut Mistakes<'_>) -> Option<Listening> {

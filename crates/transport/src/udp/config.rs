@@ -149,6 +149,13 @@ pub enum Error {
     Random(io::Error),
 }
 
+impl Error {
+    /// True if somebody else has the address.
+    pub fn is_in_use(&self) -> bool {
+        matches!(self, Self::Bind { error, .. } if error.kind() == io::ErrorKind::AddrInUse)
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -41,9 +41,9 @@ pub(super) fn tables(status: &Status, before: Option<(Vec<Lock>, Duration)>) -> 
     if let Some(kernel) = &switch.kernel {
         let did = |counts| shown(counts).unwrap_or_else(|| "nothing yet".to_owned());
         let (blocks, locks) = (did(&kernel.blocks), did(&kernel.locks));
-        let ports = kernel.ports.join(", ");
-        let _ =
-            writeln!(text, "  in the kernel at {ports} ({}); blocks: {blocks}; locks: {locks}", kernel.hook);
+        let (ports, hook) = (kernel.ports.join(", "), &kernel.hook);
+        let kept = kernel.kept.as_ref().map_or(String::new(), |kept| format!(", kept in {kept}"));
+        let _ = writeln!(text, "  in the kernel at {ports} ({hook}{kept}); blocks: {blocks}; locks: {locks}");
     }
     let steering = &switch.steering;
     if steering.carried > 0 {

@@ -91,6 +91,11 @@ pub(crate) struct Args {
     #[arg(long)]
     restart: bool,
 
+    /// With `--transport wire`: keep the switch's programs in this directory of a file system of bpf, so that packets go on
+    /// while its process is started again
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    keep: Option<PathBuf>,
+
     /// Answer HTTP here for the whole rack: /metrics for Prometheus, /status for `rackmem status`
     #[arg(long, value_name = "ADDR")]
     metrics: Option<SocketAddr>,
@@ -127,13 +132,26 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             "--metrics {address} would be in the switch's own network, where nobody asks: leave it out with --transport wire"
         )));
     }
+    if let Some(keep) = args.keep.as_ref().filter(|_| args.transport != Transport::Wire) {
+        return Err(Fault::usage(format_args!(
+            "--keep {} is for programs in the kernel, and this rack has none there: add --transport wire",
+            keep.display()
+        )));
+    }
     let place = match &args.config {
         Some(path) => UsedRackFile::given(path),
         None => {
             // Nodes of applications come and go: names would go with them.
             let seats = args.seats.unwrap_or(u16::from(args.nodes > 1));
             let keepers = with_process(args.nodes, seats)?;
-            UsedRackFile::made(&args.name, args.nodes, keepers, args.transport, (args.cache, args.memory))?
+            let keep = args.keep.as_deref();
+            UsedRackFile::made(
+                &args.name,
+                args.nodes,
+                keepers,
+                (args.transport, keep),
+                (args.cache, args.memory),
+            )?
         }
     };
     let file = read(&place.file).inspect_err(|_| place.forget())?;
@@ -156,6 +174,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     end(&mut children);
     // A rack file of the user's own may be that of several machines.
     place.clear(&file, &children, if args.config.is_none() { with_process..nodes } else { 0..0 });
+    if args.config.is_none() {
+        owner::remove_kept(&file);
+    }
     ended
 }
 

@@ -38,7 +38,7 @@ impl UsedRackFile {
         name: &str,
         nodes: u16,
         with_process: u16,
-        transport: Transport,
+        (transport, keep): (Transport, Option<&Path>),
         (cache, memory): (Option<Bytes>, Option<Bytes>),
     ) -> Result<Self, Fault> {
         let directory = runtime_directory(name);
@@ -57,7 +57,7 @@ impl UsedRackFile {
         }
         let mut place = Self { file: owner::own_file(&directory), made: Some(made), network: None };
         place
-            .write((name, nodes, with_process), transport, (cache, memory))
+            .write((name, nodes, with_process), (transport, keep), (cache, memory))
             .inspect_err(|_| place.forget())?;
         Ok(place)
     }
@@ -66,7 +66,7 @@ impl UsedRackFile {
     fn write(
         &mut self,
         (name, nodes, with_process): (&str, u16, u16),
-        transport: Transport,
+        (transport, keep): (Transport, Option<&Path>),
         (cache, memory): (Option<Bytes>, Option<Bytes>),
     ) -> Result<(), Fault> {
         let (addresses, ports) = if transport == Transport::Wire {
@@ -84,8 +84,16 @@ impl UsedRackFile {
         // Whoever reads the file finds the sockets beside it, whatever their own runtime directory is.
         let [cache, memory] = [cache, memory].map(|given| given.map(|bytes| bytes.0));
         let (runtime, name_nodes) = (Some("."), Some(with_process.max(1)));
-        let kernel =
-            ports.as_deref().map(|ports| GivenKernel { key: owner::OWN_KEY, mtu: network::MTU, ports });
+        // Whoever reads the file may be anywhere.
+        let keep =
+            keep.map(|keep| std::path::absolute(keep).map_err(|error| failed(keep, error))).transpose()?;
+        let keep = keep.as_deref().map(|keep| keep.to_string_lossy());
+        let kernel = ports.as_deref().map(|ports| GivenKernel {
+            key: owner::OWN_KEY,
+            mtu: network::MTU,
+            ports,
+            keep: keep.as_deref(),
+        });
         let text =
             example(name, transport.kind(), &addresses, Given { runtime, name_nodes, cache, memory, kernel });
         fs::write(&self.file, text).map_err(|error| failed(&self.file, error))

@@ -10,6 +10,7 @@ mod named_steps;
 mod names;
 mod rig;
 mod start;
+mod wires;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -41,62 +42,6 @@ fn a_rack_over_udp_comes_up_and_ctrl_c_leaves_nothing() {
     assert!(status["nodes"].as_array().unwrap().iter().all(|node| node["up"] == true));
     assert_eq!(up.interrupt().status.code(), Some(0));
     home.assert_nothing_left();
-}
-
-#[test]
-fn a_rack_over_wires_comes_up_with_its_switch_in_the_kernel_and_leaves_nothing() {
-    if let Err(why) = rackmem::dataplane::network::can_run() {
-        assert!(
-            std::env::var("RACKMEM_HOSTS").as_deref() != Ok("required"),
-            "no switch in the kernel: {why}"
-        );
-        return;
-    }
-    let home = Home::new("wire");
-    let refused = home.mistake(&["up", "--transport", "wire", "--metrics", "127.0.0.1:1"], 2);
-    assert!(refused.contains("leave it out with --transport wire"), "{refused}");
-    let up = home.up(&["--nodes", "3", "--transport", "wire", "--restart"]);
-    // Attached by a socket in the file system, from a network that has no way to theirs.
-    let file = RackFile::read(home.rack_file()).unwrap();
-    let rack = Rack::attach(&file, NodeId(0)).unwrap();
-    let mut here = rack.here();
-    let lock = rackmem::Locked::new(&mut here, NodeId(1), 0_u64).unwrap();
-    let word = here.alloc(8, NodeId(1), Discipline::Coherent).unwrap();
-    let count = |here: &mut rackmem::NodeHandle| {
-        *lock.write(here).unwrap() += 1;
-        let counted = here.read_word(word).unwrap() + 1;
-        here.write_word(word, counted).unwrap();
-        (counted, *lock.read(here).unwrap())
-    };
-    assert_eq!((1..=100).map(|_| count(&mut here)).last(), Some((100, 100)));
-    eventually("the programs have seen packets, and say so", || {
-        let kernel = &home.status()["switch"]["kernel"];
-        assert_eq!(kernel["ports"], serde_json::json!(["p0", "p1", "p2"]));
-        ["blocks", "locks"].into_iter().all(|program| kernel[program]["taken"].as_u64() > Some(0))
-    });
-    assert!(home.output(&["status"]).contains("in the kernel at p0, p1, p2 (tcx/ingress); blocks: "));
-    home.kill(&["switch"]);
-    eventually("a switch with other programs has the nodes", || {
-        home.try_status().is_some_and(|status| {
-            status["phase"] == "running"
-                && status["nodes"][0]["up"] == true
-                && status["nodes"][1]["up"] == true
-        })
-    });
-    assert_eq!((1..=100).map(|_| count(&mut here)).last(), Some((200, 200)));
-    drop((here, rack));
-    let ended = up.interrupt();
-    assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
-    home.assert_nothing_left();
-    let up = home.up(&["--nodes", "2", "--seats", "0", "--transport", "wire"]);
-    home.kill(&["node", "--id", "1"]);
-    eventually("the switch has declared it dead", || home.status()["nodes"][1]["up"] == false);
-    let said = text(&up.interrupt().stderr);
-    assert!(said.contains("start it again with: nsenter --net=/proc/"), "{said}");
-    home.assert_nothing_left();
-    let up = home.up(&["--nodes", "2", "--transport", "wire"]);
-    up.signal("KILL");
-    eventually("the children end and take the files along", || home.is_clean());
 }
 
 #[test]

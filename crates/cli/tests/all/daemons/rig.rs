@@ -197,6 +197,10 @@ impl Running {
         self.process.stderr.take().unwrap()
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     pub(crate) fn signal(self, signal: &str) -> Self {
         send(signal, self.process.id());
         self

@@ -40,6 +40,7 @@ fn other(table: &str, key: &str, port: u16) -> String {
         ("[switch]", "directory") => r#""home""#.into(),
         ("[switch]", "data_plane") => r#""kernel""#.into(),
         ("[switch]", "ports") => r#""eth1 eth2""#.into(),
+        ("[switch]", "keep") => r#""/sys/fs/bpf/other""#.into(),
         (_, "listen" | "advertise" | "metrics") => format!(r#""127.0.0.1:{port}""#),
         // A new key belongs into this list, and into the walk, which says what becomes of a rack with two values of it.
         _ => panic!("no other value of `{key}` in {table} to try"),
@@ -186,7 +187,9 @@ impl Running {
         let (said_by_switch, reports) = (switch.peers(), switch.watch());
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let switch = thread::spawn(move || switch.run(&stopped));
+        let switch = thread::spawn(move || {
+            switch.run(&stopped);
+        });
         let node = Rack::join(file, NodeId(0)).unwrap();
         let (mut here, accesses) = (node.here(), Arc::new(AtomicU64::new(0)));
         let (stopped, counted) = (Arc::clone(&stop), Arc::clone(&accesses));

@@ -45,7 +45,9 @@ impl Daemons {
         let stop = Arc::new(AtomicBool::new(false));
         let mut switch = SwitchProcess::open(&file, &Location::default()).unwrap();
         let stopped = Arc::clone(&stop);
-        let switch = thread::spawn(move || switch.run(&stopped));
+        let switch = thread::spawn(move || {
+            switch.run(&stopped);
+        });
         // Both at once: the rack waits for both before it begins.
         let nodes: Vec<Rack> = thread::scope(|scope| {
             let file = &file;

@@ -259,7 +259,13 @@ fn start_switch(hub: &Hub, config: &Config, faulty: bool, process: &ProcessConfi
     let mut switch = SwitchProcess::new(config, process, transport).unwrap();
     let stopped = Arc::clone(&stop);
     let watch = switch.watch();
-    SwitchThread { stop, thread: std::thread::spawn(move || switch.run(&stopped)), watch }
+    SwitchThread {
+        stop,
+        thread: std::thread::spawn(move || {
+            switch.run(&stopped);
+        }),
+        watch,
+    }
 }
 
 fn stop(switch: Option<SwitchThread>) {

@@ -49,7 +49,9 @@ impl Places {
         let stop = Arc::new(AtomicBool::new(false));
         let mut switch = SwitchProcess::open(&file, &Location::default()).unwrap();
         let stopped = Arc::clone(&stop);
-        let switch = Some(std::thread::spawn(move || switch.run(&stopped)));
+        let switch = Some(std::thread::spawn(move || {
+            switch.run(&stopped);
+        }));
         let nodes = std::thread::scope(|scope| {
             let file = &file;
             let joins: Vec<_> =

@@ -1,0 +1,122 @@
+//! What a process keeps of its programs is the next one's, if they are the same; and whose they are.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::{env, fs, io, process};
+
+use dataplane::network::{self, Network};
+use dataplane::{Claim, Kernel};
+use live::networked::DataPlane as _;
+use switch::coherence::SwitchConfig;
+use switch::locks::DirectoryConfig;
+use transport::udp::{Key, Naming, UdpConfig, UdpTransport};
+use transport::{PeerId, Terms};
+use wire::{LockEnd, NodeId, SwitchEpoch};
+
+/// Runs something at a rack's switch, with a file system of bpf. It is skipped where that is not permitted.
+fn at_switch(name: &str, work: impl FnOnce(&Path, &[String]) + Send) {
+    let required = env::var("RACKMEM_NEEDS_KERNEL").is_ok();
+    if let Err(why) = network::can_run() {
+        assert!(!required, "no switch in the kernel: {why}");
+        return;
+    }
+    let network = Network::new(2).expect("it could be had");
+    let path = env::temp_dir().join(format!("rackmem-{}-{name}", process::id()));
+    fs::create_dir(&path).expect("nobody else has the name");
+    let command = |command: &str, args: &[&str]| {
+        let done = Command::new(command).args(args).arg(&path).status();
+        done.is_ok_and(|done| done.success())
+    };
+    let mounted = command("mount", &["-t", "bpf", "bpf"]);
+    assert!(mounted || !required, "no file system of bpf");
+    if mounted {
+        let done = network.at(0, || {
+            work(&path.join("rack"), &Network::ports(2));
+            Ok::<_, io::Error>(())
+        });
+        assert!(command("umount", &["-l"]), "it can be taken away");
+        done.expect("it could enter");
+    }
+    fs::remove_dir(&path).expect("it is empty");
+}
+
+/// The programs of a rack of so many nodes, as a process has them.
+fn attach(nodes: usize, ports: &[String], claim: Option<Claim>) -> Kernel {
+    let here = "10.77.0.1:7400".parse().expect("an address");
+    let config = UdpConfig {
+        me: PeerId::SWITCH,
+        listen: here,
+        peers: Vec::new(),
+        naming: Naming::default(),
+        key: Some(Key::from_bytes([9; 32])),
+        mtu: 1500,
+        block: 512,
+        coalescing: false,
+        singles: true,
+        terms: Terms::default(),
+    };
+    let udp = Arc::new(UdpTransport::bind(&config).expect("nobody else is there"));
+    let epoch = SwitchEpoch(0);
+    let blocks = SwitchConfig { nodes, entries: 64, epoch, queue: false, peeks: true };
+    let locks = DirectoryConfig { at: LockEnd::Switch, nodes, entries: 64, epoch };
+    Kernel::attach(&blocks, &locks, udp, ports, claim).expect("it can be attached")
+}
+
+fn claim(directory: &Path) -> Claim {
+    Claim::make(directory, "10.77.0.1:7400".parse().expect("an address"), 2).expect("it can be claimed")
+}
+
+fn names(directory: &Path) -> usize {
+    fs::read_dir(directory).expect("it is there").count()
+}
+
+#[test]
+fn the_next_process_learns_what_was_held_if_its_programs_are_the_same() {
+    at_switch("same", |directory, ports| {
+        let mut first = attach(2, ports, Some(claim(directory)));
+        assert_eq!(first.epoch(), SwitchEpoch(0));
+        assert_eq!(first.begin_epoch(SwitchEpoch(5), NodeId(0)), None, "there was nothing before");
+        drop(first);
+        // Of each program three parts, and one at each port; and whose they are.
+        assert_eq!(names(directory), 2 * (3 + 2) + 1);
+        let mut next = attach(2, &ports[..1], Some(claim(directory)));
+        assert_eq!(next.epoch(), SwitchEpoch(5));
+        assert_eq!(names(directory), 2 * (3 + 1) + 1, "it is not at the other port any more");
+        let held = next.begin_epoch(SwitchEpoch(9), NodeId(0)).expect("there was an epoch");
+        assert_eq!(held.epoch, SwitchEpoch(5));
+        assert_eq!(next.epoch(), SwitchEpoch(9));
+        drop(next);
+        let mut other = attach(1, ports, Some(claim(directory)));
+        assert_eq!(other.epoch(), SwitchEpoch(0), "of a rack with other programs nothing is known");
+        assert_eq!(other.begin_epoch(SwitchEpoch(5), NodeId(0)), None);
+        drop(other);
+        fs::remove_file(directory.join("locks-state")).expect("it is there");
+        let other = attach(1, ports, Some(claim(directory)));
+        assert_eq!(other.epoch(), SwitchEpoch(0), "what is there in part counts for nothing");
+        drop(other);
+        Claim::remove(directory).expect("it is ours");
+        assert!(!directory.exists());
+    });
+}
+
+#[test]
+fn whoever_claims_last_has_them_and_the_one_before_is_told() {
+    at_switch("last", |directory, ports| {
+        let mut first = attach(2, ports, Some(claim(directory)));
+        assert!(first.look());
+        let here = "10.77.0.1:7400".parse().expect("an address");
+        let later = Claim::make(directory, here, 4).expect("it can be claimed");
+        assert!(!first.look());
+        drop(first);
+        let mut later = attach(2, ports, Some(later));
+        assert!(later.look());
+        let there = "10.77.0.2:7400".parse().expect("an address");
+        let refused = Claim::make(directory, there, 6).err().expect("it is of another switch");
+        assert!(refused.to_string().contains("a switch at 10.77.0.1:7400"), "{refused}");
+        assert!(later.look(), "who was refused has claimed nothing");
+        fs::create_dir(directory.join("of-somebody-else")).expect("it can be made");
+        Claim::remove(directory).expect("it is ours");
+        assert_eq!(names(directory), 1, "what is not ours stays");
+    });
+}
