@@ -103,6 +103,15 @@ impl Network {
         inside(namespace, work)
     }
 
+    /// Pulls the cable of a node out of the switch, or puts it back. Addresses stay.
+    ///
+    /// # Errors
+    /// If `ip` cannot do it.
+    pub fn plug(&self, node: usize, plugged: bool) -> io::Result<()> {
+        let state = if plugged { "up" } else { "down" };
+        inside(&self.switch, || ip(&format!("link set p{node} {state}\n")))
+    }
+
     /// The names of the switch's ports.
     pub fn ports(nodes: usize) -> Vec<String> {
         (0..nodes).map(|node| format!("p{node}")).collect()

@@ -174,9 +174,9 @@ impl Assignment {
             None => {
                 let mut switch = SwitchProcess::new(&config, process, Arc::clone(&transport))
                     .map_err(|error| error.to_string())?;
-                if let Some(AtPorts { udp, ports }) = at_ports {
+                if let Some(AtPorts { udp, ports, claim }) = at_ports {
                     switch =
-                        switch.at_ports(&config, udp, &ports, None).map_err(|error| error.to_string())?;
+                        switch.at_ports(&config, udp, &ports, claim).map_err(|error| error.to_string())?;
                 }
                 let watch = switch.watch();
                 in_background("switch", move || {

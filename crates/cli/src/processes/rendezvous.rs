@@ -1,6 +1,7 @@
 //! How the processes of a rack find each other, and over what they talk.
 
 use std::fs::{self, DirBuilder, File};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use rackmem::dataplane::Claim;
 use rackmem::dataplane::network::{self, Network};
 use rackmem::transport::{PeerId, Terms, Transport, shm, udp};
 use rackmem::{Config, NodeId};
@@ -75,9 +77,11 @@ pub struct Wire {
     kernel: bool,
     /// Each packet to and from the switch is a datagram, as the kernel needs it.
     alone: bool,
+    /// Where its program stays if its process dies.
+    keep: Option<PathBuf>,
     /// They are there as long as the command that made them.
     #[serde(skip)]
-    _kept: Option<Arc<Network>>,
+    network: Option<Arc<Network>>,
 }
 
 /// The places of a rack of so many nodes: the switch, then the nodes.
@@ -102,7 +106,7 @@ impl Rendezvous {
                 let network = Arc::new(Network::new(nodes).map_err(failed)?);
                 let (paths, addresses) = (network.paths(), network.addresses());
                 let kernel = kind == TransportKind::Wire;
-                let wire = Some(Wire { paths, kernel, alone: kernel, _kept: Some(network) });
+                let wire = Some(Wire { paths, kernel, alone: kernel, keep: None, network: Some(network) });
                 Ok(Self::Udp { key: random_bytes()?, addresses, coalescing: true, wire })
             }
         }
@@ -124,6 +128,22 @@ impl Rendezvous {
                 Self::Udp { key, addresses, coalescing, wire }
             }
             other => other,
+        }
+    }
+
+    /// The same, and the switch's program in the kernel outlives its process, in this directory.
+    pub fn with_kept(mut self, directory: PathBuf) -> Self {
+        if let Self::Udp { wire: Some(wire), .. } = &mut self {
+            wire.keep = Some(directory);
+        }
+        self
+    }
+
+    /// The network that was made for this rack.
+    pub fn network(&self) -> Option<&Arc<Network>> {
+        match self {
+            Self::Udp { wire: Some(wire), .. } => wire.network.as_ref(),
+            _ => None,
         }
     }
 
@@ -178,13 +198,26 @@ impl Rendezvous {
                 };
                 let udp = udp::UdpTransport::bind(&config).map_err(|error| error.to_string())?;
                 let udp = Arc::new(udp);
-                let in_kernel = me == PeerId::SWITCH && wire.as_ref().is_some_and(|wire| wire.kernel);
-                let ports = Network::ports(addresses.len() - 1);
-                let at_ports = in_kernel.then(|| AtPorts { udp: Arc::clone(&udp), ports });
+                let at_ports = match wire {
+                    Some(Wire { kernel: true, keep, .. }) if me == PeerId::SWITCH => {
+                        let claim = keep.as_ref().map(|keep| claim(keep, listen)).transpose()?;
+                        let ports = Network::ports(addresses.len() - 1);
+                        Some(AtPorts { udp: Arc::clone(&udp), ports, claim })
+                    }
+                    _ => None,
+                };
                 Ok((udp, at_ports))
             }
         }
     }
+}
+
+/// A former process of the switch has ended: it had the address.
+fn claim(keep: &Path, listen: SocketAddr) -> Result<Claim, String> {
+    let SocketAddr::V4(here) = listen else { return Err(format!("{listen} is no address of IPv4")) };
+    // Keyed at random, so no other process has it.
+    let me = RandomState::new().hash_one(std::process::id());
+    Claim::make(keep, here, me).map_err(|error| error.to_string())
 }
 
 /// What a switch takes whose program is in the kernel.
@@ -193,6 +226,8 @@ pub struct AtPorts {
     pub udp: Arc<udp::UdpTransport>,
     /// The devices at which its nodes are.
     pub ports: Vec<String>,
+    /// To what outlives its process, if anything does.
+    pub claim: Option<Claim>,
 }
 
 /// Bytes that nobody can guess, from the system.

@@ -32,6 +32,7 @@ mod rounds;
 mod shared;
 mod waiting;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -49,6 +50,7 @@ Examples:
   rackmem-lab soak                                  three rounds over UDP with losses: a kill in each
   rackmem-lab soak --rounds 60 --round-seconds 60   an hour
   rackmem-lab soak --transport shm --harm switch    only the switch dies
+  rackmem-lab soak --transport wire --keep /sys/fs/bpf/soak
 
 Exit codes: 1 an answer was wrong, 3 a client was stuck, 4 a machine of the protocol panicked.";
 
@@ -62,6 +64,8 @@ pub(crate) enum Harm {
     Node,
     /// A node's process is stopped for longer than the rack's timeout, and continued
     Pause,
+    /// A node's cable is pulled, for longer than the rack's timeout or not, and put back
+    Cut,
 }
 
 /// The flags.
@@ -86,9 +90,12 @@ pub(crate) struct Args {
     /// Seconds of a round
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(2..=3600))]
     round_seconds: u64,
-    /// What is done to processes, in turn
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Harm::Switch, Harm::Node, Harm::Pause])]
+    /// What is done, in turn [default: switch,node,pause, and cut with --transport wire]
+    #[arg(long, value_enum, value_delimiter = ',')]
     harm: Vec<Harm>,
+    /// With --transport wire: the switch's program is kept in this directory of a file system of bpf when its process is killed
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
     /// Packets in a thousand that are lost; as many are doubled
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(0..=500))]
     loss_per_mille: u16,
@@ -118,6 +125,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         return Err(Fault::usage(
             "processes cannot be killed one by one over --transport inline: use shm or udp",
         ));
+    }
+    if args.harm.contains(&Harm::Cut) && !args.has_cables() {
+        return Err(Fault::usage(
+            "only a rack over --transport wire has cables to cut: leave --harm cut out",
+        ));
+    }
+    if let Some(keep) = args.keep.as_ref().filter(|_| args.transport != TransportKind::Wire) {
+        return Err(Fault::usage(format_args!(
+            "--keep {} is for a program in the kernel: add --transport wire",
+            keep.display()
+        )));
     }
     if args.mapped {
         rackmem::can_map().map_err(|why| Fault::usage(format_args!("nothing can be mapped here: {why}")))?;
@@ -150,6 +168,21 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
 }
 
 impl Args {
+    fn has_cables(&self) -> bool {
+        matches!(self.transport, TransportKind::Wire | TransportKind::WireProcess)
+    }
+
+    /// What is done in a round.
+    fn harm(&self, round: u64) -> Harm {
+        const ALL: [Harm; 4] = [Harm::Switch, Harm::Node, Harm::Pause, Harm::Cut];
+        let harm = match &self.harm[..] {
+            [] if self.has_cables() => &ALL[..],
+            [] => &ALL[..3],
+            given => given,
+        };
+        harm[(round % harm.len() as u64) as usize]
+    }
+
     fn round(&self) -> Duration {
         Duration::from_secs(self.round_seconds)
     }

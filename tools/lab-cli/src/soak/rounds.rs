@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use rackmem::dataplane::{Claim, network::Network};
 use random::Dice;
 use serde::Serialize;
 
@@ -32,6 +34,7 @@ pub(super) struct Soak<'a> {
     pub(super) histories: PathBuf,
     /// Whether each place is part of the rack, as far as it has said.
     pub(super) joined: Vec<bool>,
+    network: Option<Arc<Network>>,
     pub(super) words: Vec<Word>,
     /// Words that are being allocated: by their places among the words, the new key, and who was asked.
     pub(super) wanted: BTreeMap<usize, (u64, usize)>,
@@ -62,6 +65,7 @@ impl fmt::Display for Told {
         let harm = match self.harm {
             Harm::Switch | Harm::Node => "killed",
             Harm::Pause => "stopped for too long",
+            Harm::Cut => "cut off",
         };
         write!(
             f,
@@ -90,7 +94,10 @@ impl<'a> Soak<'a> {
             steering: None,
             seed: args.seed,
         };
-        let rendezvous = Rendezvous::new(args.transport, nodes, &runtime)?;
+        let mut rendezvous = Rendezvous::new(args.transport, nodes, &runtime)?;
+        if let Some(keep) = &args.keep {
+            rendezvous = rendezvous.with_kept(keep.clone());
+        }
         let histories = runtime.path().to_owned();
         let assignments = Assignment::all(&spec, &rendezvous);
         let named: Vec<(String, Task)> = (0..)
@@ -116,6 +123,7 @@ impl<'a> Soak<'a> {
             args,
             interrupt,
             workers: Workers::start(named, runtime, interrupt)?,
+            network: rendezvous.network().cloned(),
             joined: vec![false; tasks.len()],
             tasks,
             histories,
@@ -139,10 +147,10 @@ impl<'a> Soak<'a> {
 
     /// One round.
     pub(super) fn round(&mut self, round: u64) -> Result<Told, Fault> {
-        let harm = self.args.harm[usize::try_from(round).unwrap_or(0) % self.args.harm.len()];
+        let harm = self.args.harm(round);
         let victim = match harm {
             Harm::Switch => SWITCH,
-            Harm::Node | Harm::Pause => 1 + self.dice(u64::from(self.args.nodes)),
+            Harm::Node | Harm::Pause | Harm::Cut => 1 + self.dice(u64::from(self.args.nodes)),
         };
         let keys_before = self.keys;
         self.reborn.clear();
@@ -151,6 +159,8 @@ impl<'a> Soak<'a> {
         let back_after = match harm {
             Harm::Switch | Harm::Node => Duration::from_millis(50 + self.dice(500) as u64),
             Harm::Pause => self.args.timeout() * 2,
+            // Every other one is too short for anybody to be given up.
+            Harm::Cut => self.args.timeout().mul_f64([0.25, 2.0][self.dice(2)]),
         };
         self.all_nodes(|| Order::Go { round })?;
         self.hear_for(harm_at)?;
@@ -161,6 +171,14 @@ impl<'a> Soak<'a> {
                 self.joined[victim] = false;
                 self.hear_for(back_after)?;
                 self.restart(victim)?;
+            }
+            Harm::Cut => {
+                self.joined[victim] = false;
+                self.plug(victim, false)?;
+                self.ask_others(victim)?;
+                self.hear_for(back_after)?;
+                self.plug(victim, true)?;
+                self.workers.order(victim, Order::Continued)?;
             }
             Harm::Pause => {
                 // It will find out that it was declared dead, say so, and be started anew. Or that it was not: on a
@@ -194,6 +212,13 @@ impl<'a> Soak<'a> {
             words_lost: self.keys - keys_before,
             worst_wait_ms: u64::try_from(judged.worst.as_millis()).unwrap_or(u64::MAX),
         })
+    }
+
+    /// Pulls the cable of a node, or puts it back.
+    fn plug(&self, victim: usize, plugged: bool) -> Result<(), Fault> {
+        let network = self.network.as_ref().expect("cables are cut where there are some");
+        let done = network.plug(victim - 1, plugged);
+        done.map_err(|error| Fault::failed(format_args!("the cable of node {}: {error}", victim - 1)))
     }
 
     /// A node that has just come back takes part in the round's end, for a quarter of its time.
@@ -299,6 +324,16 @@ impl<'a> Soak<'a> {
     /// A number below `bound`.
     pub(super) fn dice(&mut self, bound: u64) -> usize {
         self.random.below(bound) as usize
+    }
+}
+
+impl Drop for Soak<'_> {
+    fn drop(&mut self) {
+        if let Some(keep) = &self.args.keep
+            && let Err(error) = Claim::remove(keep)
+        {
+            eprintln!("{} stays, and the switch's program with it: {error}", keep.display());
+        }
     }
 }
 
