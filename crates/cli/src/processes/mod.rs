@@ -17,10 +17,12 @@
 //! | `child` | a child's side: its setup, its orders, how it fails |
 //! | `rendezvous` | how the places of a rack find each other; over which transport |
 //! | `place` | a child as a place of a rack: its node, or the switch |
+//! | `taken` | what children have taken of the machine |
 
 pub mod child;
 pub mod place;
 pub mod rendezvous;
+pub mod taken;
 pub mod workers;
 
 pub use child::{Job, Orders, Task, Teller};

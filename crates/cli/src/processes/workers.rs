@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::child::{Setup, Task};
 use super::rendezvous::RuntimeDir;
+use super::taken::Taken;
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 
@@ -181,6 +182,11 @@ impl<O: Serialize, E: DeserializeOwned> Workers<O, E> {
     /// The number of its process.
     pub fn process(&self, at: usize) -> u32 {
         self.members[at].child.id()
+    }
+
+    /// What all children have taken of the machine until now.
+    pub fn taken(&self) -> Option<Taken> {
+        Taken::by(self.members.iter().map(|member| member.child.id()))
     }
 
     /// Kills a child, as the system would, without a word.

@@ -15,6 +15,7 @@ use super::trips::Trips;
 use super::workload::Workload;
 use crate::interrupt::Interrupt;
 use crate::processes::place::Travelled;
+use crate::processes::taken::Taken;
 
 /// What a command decides for its workloads.
 #[derive(Clone, Copy)]
@@ -48,6 +49,8 @@ pub struct Measured {
     pub(crate) traffic: Traffic,
     /// What its transports did during the run, if it has any.
     pub travelled: Option<Travelled>,
+    /// What its processes took during the run, if it has any.
+    pub taken: Option<Taken>,
 }
 
 /// Loads the records, one client a session, and runs the workload. None if it was stopped before there was
@@ -122,6 +125,7 @@ pub(crate) fn measure<S: Session + Send>(
         absent,
         traffic,
         travelled: None,
+        taken: None,
     }))
 }
 

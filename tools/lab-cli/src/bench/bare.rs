@@ -23,6 +23,7 @@ use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::processes::child::{Never, Reason};
 use cli::processes::place::{Assignment, RackSpec};
+use cli::processes::taken::Taken;
 use cli::processes::{Orders, Teller, TransportKind, Workers};
 
 /// As the switch of a rack sleeps at most.
@@ -107,6 +108,11 @@ impl Bare {
         let floods = [NODE_0, NODE_0 + 2].map(|child| (child, Order::Flood(count)));
         let rates: Vec<f64> = ask_children(&mut self.0, floods.into())?;
         Ok(rates.into_iter().sum())
+    }
+
+    /// What the processes have taken of the machine.
+    pub(super) fn taken(&self) -> Option<Taken> {
+        self.0.taken()
     }
 
     /// A round of exchanges of three messages.

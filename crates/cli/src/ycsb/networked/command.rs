@@ -91,18 +91,19 @@ impl Run<'_> {
         if setting.interrupt.requested() {
             return Ok(None);
         }
-        let before = self.count()?;
+        let before = (self.count()?, self.workers.taken());
         let operations = workload.operations;
         let run = self.phase("run ", operations, || Order::Run { operations })?;
-        let after = self.count()?;
+        let after = (self.count()?, self.workers.taken());
         Ok((run.latencies.count() > 0).then(|| Measured {
             load: load.span.took(),
             took: run.span.took(),
             latencies: run.latencies,
             trips: run.trips,
             absent: run.absent + warmed.map_or(0, |warmed| warmed.absent),
-            traffic: after.traffic.since(&before.traffic),
-            travelled: Some(after.travelled.since(&before.travelled)),
+            traffic: after.0.traffic.since(&before.0.traffic),
+            travelled: Some(after.0.travelled.since(&before.0.travelled)),
+            taken: after.1.zip(before.1).map(|(after, before)| after.since(before)),
         }))
     }
 

@@ -2,11 +2,10 @@
 
 use rackmem::BlockSize;
 
-use super::Args;
 use super::node::{Order, Taken, Use, User};
 use super::report::Apart;
+use super::{Args, in_turns};
 use crate::bench::nodes::{Nodes, spec};
-use crate::bench::rounds::{Against, Pair};
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::processes::TransportKind;
@@ -36,31 +35,22 @@ impl Load {
 
 /// Both racks, which take turns.
 pub(super) struct Racks {
-    switch: Rack,
-    home: Rack,
+    /// The directory is in the switch, and at the homes.
+    both: [Rack; 2],
 }
 
 impl Racks {
     pub(super) fn start(interrupt: &Interrupt) -> Result<Self, Fault> {
         let rack = |directory| Rack::start(directory, interrupt);
-        Ok(Self { switch: rack(Directory::Switch)?, home: rack(Directory::Home)? })
+        Ok(Self { both: [rack(Directory::Switch)?, rack(Directory::Home)?] })
     }
 
     /// The first round warms up.
     pub(super) fn measure(&mut self, args: &Args, load: Load, interrupt: &Interrupt) -> Result<Apart, Fault> {
-        let mut pairs: [Vec<Pair>; 3] = Default::default();
-        for round in 0..=args.rounds {
-            let measured = self.switch.use_for_a_while(args, load, round)?;
-            let yardstick = self.home.use_for_a_while(args, load, round)?;
-            if round > 0 {
-                let both = yardstick.into_iter().zip(measured);
-                pairs.iter_mut().zip(both).for_each(|(pairs, (of, is))| pairs.push(Pair(of, is)));
-            }
-            if interrupt.requested() {
-                return Err(Fault::Interrupted);
-            }
-        }
-        let [rate, messages, processor_ns] = pairs.map(|pairs| Against::of(&pairs));
+        let [rate, messages, processor_ns] =
+            in_turns(args.rounds, interrupt, &mut self.both, |rack, round| {
+                rack.use_for_a_while(args, load, round)
+            })?;
         Ok(Apart { sharing: load.sharing, rate, messages, processor_ns })
     }
 }

@@ -9,8 +9,8 @@ use cli::ycsb::rack::memory_for;
 use cli::ycsb::workload::{OperationKind, Workload};
 use rackmem::BlockSize;
 
-use super::report::Mix;
-use super::{Args, both, in_turns};
+use super::report::{Mix, Takes};
+use super::{Args, both, in_turns, rate_and_taken};
 use crate::bench::nodes::spec;
 use crate::bench::rounds::median;
 use crate::peers::{Peer, measure_whole};
@@ -33,7 +33,7 @@ pub(super) fn measure(args: &Args, interrupt: &Interrupt) -> Result<Vec<Mix>, Fa
             redis.load(&workload)?;
         }
         let mut on_redis = Vec::new();
-        let rate = in_turns(args.rounds, interrupt, &mut both(Ok)?, |arm, round| {
+        let [rate, takes @ ..] = in_turns(args.rounds, interrupt, &mut both(Ok)?, |arm, round| {
             if *arm == TransportKind::Wire
                 && let Some(redis) = &mut redis
             {
@@ -43,27 +43,30 @@ pub(super) fn measure(args: &Args, interrupt: &Interrupt) -> Result<Vec<Mix>, Fa
             on_rack(*arm, &workload, (round, ordinal), interrupt)
         })?;
         let redis_per_s = (!on_redis.is_empty()).then(|| median(on_redis));
-        mixes.push(Mix { workload: letter, rate, redis_per_s });
+        mixes.push(Mix { workload: letter, rate, takes: Takes::of(takes), redis_per_s });
     }
     Ok(mixes)
 }
 
-/// Operations a second on a rack of its own.
+/// Operations a second on a rack of its own, and what one takes. Where writes are many, small reads are answered where the block is,
+/// as in `rackmem-lab peers`.
 fn on_rack(
     arm: TransportKind,
     workload: &Workload,
     (seed, ordinal): (u64, u64),
     interrupt: &Interrupt,
-) -> Result<f64, Fault> {
+) -> Result<[f64; 5], Fault> {
     let (nodes, block) = (usize::from(NODES), BlockSize::DEFAULT);
     let spec = RackSpec {
         nodes,
         cache: (workload.data_bytes().0 * 5 / 2).next_power_of_two(),
         memory: memory_for(nodes, block, workload).0,
         queue: true,
+        peek: workload.mix.share(OperationKind::Read) < 2.0 / 3.0,
         ..spec(block)
     };
     let setting = Setting { seed, ordinal, history: None, warm_up: workload.operations / 2, interrupt };
     let measured = measure_whole(arm, &spec, THREADS, workload, &setting)?;
-    Ok(workload.operations as f64 / measured.took.as_secs_f64())
+    let operations = workload.operations as f64;
+    rate_and_taken(operations / measured.took.as_secs_f64(), operations, measured.taken)
 }

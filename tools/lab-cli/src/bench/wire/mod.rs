@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use rackmem::BlockSize;
 
 use self::apart::{Load, Racks};
-use self::report::{Apart, BareFigures, WireReport};
+use self::report::{Apart, BareFigures, Takes, WireReport};
 use super::bare::Bare;
 use super::lock::{BenchLock, Locks};
 use super::miss::Misses;
@@ -35,6 +35,7 @@ use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
 use cli::processes::TransportKind;
+use cli::processes::taken::Taken;
 
 /// Flags.
 #[derive(Debug, clap::Args)]
@@ -94,24 +95,33 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
 }
 
 /// Rounds of something in both arms, in turns. The first warms up.
-fn in_turns<A>(
+fn in_turns<A, const N: usize>(
     rounds: u64,
     interrupt: &Interrupt,
-    arms: &mut [A; 2],
-    mut once: impl FnMut(&mut A, u64) -> Result<f64, Fault>,
-) -> Result<Against, Fault> {
-    let [kernel, process] = arms;
-    let mut pairs = Vec::new();
+    [measured, yardstick]: &mut [A; 2],
+    mut once: impl FnMut(&mut A, u64) -> Result<[f64; N], Fault>,
+) -> Result<[Against; N], Fault> {
+    let mut pairs = [const { Vec::new() }; N];
     for round in 0..=rounds {
-        let (measured, yardstick) = (once(kernel, round)?, once(process, round)?);
+        let (measured, yardstick) = (once(measured, round)?, once(yardstick, round)?);
         if round > 0 {
-            pairs.push(Pair(yardstick, measured));
+            let both = yardstick.into_iter().zip(measured);
+            pairs.iter_mut().zip(both).for_each(|(pairs, (of, is))| pairs.push(Pair(of, is)));
         }
         if interrupt.requested() {
             return Err(Fault::Interrupted);
         }
     }
-    Ok(Against::of(&pairs))
+    Ok(pairs.map(|pairs| Against::of(&pairs)))
+}
+
+/// A rate, and what one of so many took of the machine.
+fn rate_and_taken(rate: f64, times: f64, taken: Option<Taken>) -> Result<[f64; 5], Fault> {
+    let taken = taken.ok_or_else(|| Fault::failed("the kernel does not say what processes have taken"))?;
+    let Taken { datagrams, processor_ns, switches, interrupts } = taken;
+    let [datagrams, processor_ns, switches, interrupts] =
+        [datagrams, processor_ns, switches, interrupts].map(|count| count as f64 / times);
+    Ok([rate, datagrams, processor_ns, switches, interrupts])
 }
 
 /// One of each, for both arms.
@@ -125,14 +135,19 @@ fn both<A>(mut make: impl FnMut(TransportKind) -> Result<A, Fault>) -> Result<[A
 fn bare(args: &Args, interrupt: &Interrupt) -> Result<BareFigures, Fault> {
     let block = BlockSize::DEFAULT;
     let mut arms = both(|arm| Bare::across(arm, block, interrupt))?;
-    let of_three = in_turns(SHORTER * args.rounds, interrupt, &mut arms, |arm, _| {
-        Ok(arm.exchange(super::miss::BLOCKS)?.mean())
+    let [of_three] = in_turns(SHORTER * args.rounds, interrupt, &mut arms, |arm, _| {
+        Ok([arm.exchange(super::miss::BLOCKS)?.mean()])
     })?;
-    let of_two = in_turns(SHORTER * args.rounds, interrupt, &mut arms, |arm, _| {
-        Ok(arm.exchange_of_two(super::miss::BLOCKS)?.mean())
+    let [of_two] = in_turns(SHORTER * args.rounds, interrupt, &mut arms, |arm, _| {
+        Ok([arm.exchange_of_two(super::miss::BLOCKS)?.mean()])
     })?;
-    let flood = in_turns(args.rounds, interrupt, &mut arms, |arm, _| arm.flood(FLOOD))?;
-    Ok(BareFigures { of_three, forwarded_ns: of_two.yardstick, flood })
+    let [flood, flood_takes @ ..] = in_turns(args.rounds, interrupt, &mut arms, |arm, _| {
+        let before = arm.taken();
+        let rate = arm.flood(FLOOD)?;
+        let taken = arm.taken().zip(before).map(|(after, before)| after.since(before));
+        rate_and_taken(rate, 2.0 * FLOOD as f64, taken)
+    })?;
+    Ok(BareFigures { of_three, forwarded_ns: of_two.yardstick, flood, flood_takes: Takes::of(flood_takes) })
 }
 
 fn misses(args: &Args, interrupt: &Interrupt) -> Result<Against, Fault> {
@@ -142,17 +157,18 @@ fn misses(args: &Args, interrupt: &Interrupt) -> Result<Against, Fault> {
         let region = rack.allocate()?;
         Ok((rack, region))
     })?;
-    in_turns(SHORTER * args.rounds, interrupt, &mut arms, |(rack, region), round| {
-        Ok(rack.read_modified(*region, round)?.mean())
-    })
+    let [miss] = in_turns(SHORTER * args.rounds, interrupt, &mut arms, |(rack, region), round| {
+        Ok([rack.read_modified(*region, round)?.mean()])
+    })?;
+    Ok(miss)
 }
 
 fn hand_overs(args: &Args, interrupt: &Interrupt) -> Result<Against, Fault> {
     /// Locks on each node.
     const LOCKS: u64 = 48;
     let mut arms = both(|arm| Locks::of_two(arm, LOCKS, interrupt))?;
-    let against = in_turns(SHORTER * args.rounds, interrupt, &mut arms, |rack, _| {
-        Ok(rack.hand_overs(BenchLock::Carried, 2 * LOCKS)?.mean())
+    let [against] = in_turns(SHORTER * args.rounds, interrupt, &mut arms, |rack, _| {
+        Ok([rack.hand_overs(BenchLock::Carried, 2 * LOCKS)?.mean()])
     })?;
     for rack in &mut arms {
         rack.check(BenchLock::Carried, 4 * LOCKS * (SHORTER * args.rounds + 1))?;

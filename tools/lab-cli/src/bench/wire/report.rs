@@ -28,11 +28,41 @@ pub(super) struct WireReport {
     pub(super) mixes: Vec<Mix>,
 }
 
+/// What one packet, or one operation, takes of the machine, in the kernel against in the process.
+#[derive(Debug, Serialize)]
+pub(super) struct Takes {
+    datagrams: Against,
+    processor_ns: Against,
+    switches: Against,
+    interrupts: Against,
+}
+
+impl Takes {
+    pub(super) const fn of([datagrams, processor_ns, switches, interrupts]: [Against; 4]) -> Self {
+        Self { datagrams, processor_ns, switches, interrupts }
+    }
+
+    fn rows(&self, what: &str) -> [Vec<String>; 4] {
+        let exact = |count: f64| format!("{count:.2}");
+        let row = |named: &str, of: &Against, text: &dyn Fn(f64) -> String| {
+            let ratio = format!("{:.2}x", of.ratio);
+            vec![what.to_owned(), named.to_owned(), text(of.measured), text(of.yardstick), ratio]
+        };
+        [
+            row("datagrams that processes send", &self.datagrams, &exact),
+            row("time of processors", &self.processor_ns, &micros),
+            row("changes from thread to thread", &self.switches, &exact),
+            row("interrupts to receive", &self.interrupts, &exact),
+        ]
+    }
+}
+
 /// Operations a second of a mix of YCSB, in the kernel against in the process.
 #[derive(Debug, Serialize)]
 pub(super) struct Mix {
     pub(super) workload: char,
     pub(super) rate: Against,
+    pub(super) takes: Takes,
     /// None: it is not installed.
     pub(super) redis_per_s: Option<f64>,
 }
@@ -46,6 +76,7 @@ pub(super) struct BareFigures {
     pub(super) forwarded_ns: f64,
     /// Packets a second through the switch.
     pub(super) flood: Against,
+    pub(super) flood_takes: Takes,
 }
 
 /// Nodes that have memory, apart from those that use it: the directory in the switch, against at the homes.
@@ -79,12 +110,17 @@ impl WireReport {
         let (target, is_met) = (least(LEAST_FLOOD), flood.ratio >= LEAST_FLOOD);
         arms.push(row(["packets/s through the switch".to_owned()], flood, whole, target, is_met));
         let mixes: Vec<_> = self.mixes.iter().map(Mix::row).collect();
+        let of_mixes = self.mixes.iter().filter(|mix| mix.workload != 'C');
+        let of_mixes = of_mixes.flat_map(|mix| mix.takes.rows(&format!("operation of {}", mix.workload)));
+        let takes: Vec<_> =
+            self.bare.flood_takes.rows("packet of the flood").into_iter().chain(of_mixes).collect();
         let rows: Vec<Vec<String>> = self.apart.iter().flat_map(Apart::rows).collect();
         format!(
             "Racks over cables between network namespaces (medians of {} rounds, and of {} of what is over at once)\n\n{}\n\
              Two messages that are forwarded as any packet: {}\n\n\
              Two nodes have memory and two use it, {} ms in each round\n\n{}\n\
-             YCSB on 4 nodes of 2 threads, operations/s, beside a Redis with 50 connections through the same ports\n\n{}",
+             YCSB on 4 nodes of 2 threads, operations/s, beside a Redis with 50 connections through the same ports\n\n{}\n\
+             What one of them takes of the machine\n\n{}",
             self.rounds,
             SHORTER * self.rounds,
             table(&["", "in the kernel", "in the process", "ratio", "target", ""], &arms),
@@ -92,6 +128,7 @@ impl WireReport {
             self.millis,
             table(&["sharing", "", "in the switch", "at the homes", "ratio", "target", ""], &rows),
             table(&["mix", "in the kernel", "in the process", "ratio", "target", "", "Redis"], &mixes),
+            table(&["one", "takes", "in the kernel", "in the process", "ratio"], &takes),
         )
     }
 }
