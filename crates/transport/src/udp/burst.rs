@@ -83,12 +83,12 @@ impl Burst {
     }
 
     /// Where a single packet for this peer goes, in a datagram of its own.
-    pub(super) fn single(&mut self, to: PeerId, kind: Single) -> &mut [u8] {
+    pub(super) fn single(&mut self, to: PeerId, kind: Single, urgent: bool) -> &mut [u8] {
         let bytes = kind.bytes();
         let at = self.begin(to);
         self.open[to.index()] = None;
         let datagram = &mut self.datagrams[at];
-        (datagram.messages, datagram.urgent, datagram.single) = (1, true, Some(kind));
+        (datagram.messages, datagram.urgent, datagram.single) = (1, urgent, Some(kind));
         datagram.length += bytes;
         let needed = datagram.length + TAG;
         if datagram.bytes.len() < needed {
@@ -100,6 +100,27 @@ impl Burst {
     /// The datagrams, to be completed and sent.
     pub(super) fn datagrams(&mut self) -> &mut [Datagram] {
         &mut self.datagrams[..self.used]
+    }
+
+    /// One of them does not leave with this burst.
+    pub(super) fn remove(&mut self, at: usize) -> Datagram {
+        assert!(at < self.used, "datagram {at} of {}", self.used);
+        let datagram = self.datagrams.remove(at);
+        self.used -= 1;
+        self.open[datagram.to.index()] = None;
+        datagram
+    }
+
+    /// One more leaves with it, at this place.
+    pub(super) fn insert(&mut self, at: usize, datagram: Datagram) {
+        assert!(at <= self.used, "datagram {at} of {}", self.used);
+        self.datagrams.insert(at, datagram);
+        self.used += 1;
+    }
+
+    /// A datagram that is not needed now.
+    pub(super) fn spare(&mut self, datagram: Datagram) {
+        self.datagrams.push(datagram);
     }
 
     /// Begins the next burst.

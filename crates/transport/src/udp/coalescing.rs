@@ -1,5 +1,5 @@
 //! Messages that nobody waits for ([`crate::Body::can_wait`]): kept until something else goes to the same peer, and then in
-//! the same datagram.
+//! the same datagram; single packets with the same call of the system, so that what they come to is here when its sender looks.
 //!
 //! A datagram costs its sender, the system and its receiver some microseconds, however short it is: to tell that a block is unlocked
 //! would cost as much as to ask for it. What must always hold: messages for one peer leave in the order in which they
@@ -12,7 +12,6 @@ use wire::Nanos;
 use super::burst::Datagram;
 use super::envelope::HEAD;
 use super::tag::TAG;
-use crate::peer::PeerId;
 
 /// How long something is kept at most: about as long as the waiting thread naps.
 pub(super) const LONGEST: Nanos = Nanos::from_micros(200);
@@ -26,8 +25,8 @@ const MOST: u64 = 8;
 /// What is kept for one peer, and what is known about when something follows.
 #[derive(Debug)]
 pub(super) struct Coalescing {
-    /// Without records if nothing is.
-    kept: Datagram,
+    /// Datagrams without their tags.
+    kept: Vec<Datagram>,
     /// When the last message that nobody waits for was kept or sent, if nothing was since.
     since: Option<Nanos>,
     /// When the first of those that are kept was.
@@ -37,14 +36,13 @@ pub(super) struct Coalescing {
 }
 
 impl Coalescing {
-    pub(super) const fn new(to: PeerId) -> Self {
-        let kept = Datagram { to, messages: 0, urgent: false, single: None, length: HEAD, bytes: Vec::new() };
-        Self { kept, since: None, kept_since: Nanos::ZERO, gap: NEVER }
+    pub(super) const fn new() -> Self {
+        Self { kept: Vec::new(), since: None, kept_since: Nanos::ZERO, gap: NEVER }
     }
 
     /// True if something is kept.
     pub(super) const fn is_kept(&self) -> bool {
-        self.kept.length > HEAD
+        !self.kept.is_empty()
     }
 
     /// True if it wants to know when the next message comes.
@@ -73,42 +71,24 @@ impl Coalescing {
         self.since = Some(now);
     }
 
-    /// Keeps the records of a datagram that nobody waits for, if something is likely to follow soon and there is capacity. False: it is to
-    /// be sent.
-    pub(super) fn keep(&mut self, datagram: &mut Datagram, most: usize, now: Nanos) -> bool {
-        let fits = self.kept.length + datagram.length - HEAD + TAG <= most;
-        if self.gap > SOON || self.kept.messages + datagram.messages > MOST || !fits {
-            return false;
-        }
-        if self.is_kept() {
-            self.kept.bytes.truncate(self.kept.length);
-            self.kept.bytes.extend_from_slice(&datagram.bytes[HEAD..datagram.length]);
-            self.kept.length = self.kept.bytes.len();
-            self.kept.messages += datagram.messages;
-        } else {
-            std::mem::swap(&mut self.kept.bytes, &mut datagram.bytes);
-            (self.kept.length, self.kept.messages) = (datagram.length, datagram.messages);
-            self.kept_since = now;
-        }
-        true
+    /// True if a datagram that nobody waits for is to be kept: something is likely to follow soon, and there is capacity.
+    pub(super) fn may_keep(&self, datagram: &Datagram) -> bool {
+        let kept: u64 = self.kept.iter().map(|kept| kept.messages).sum();
+        self.gap <= SOON && kept + datagram.messages <= MOST
     }
 
-    /// Puts what is kept in front of a datagram's records. False: both together are too long.
-    pub(super) fn join(&mut self, datagram: &mut Datagram, most: usize) -> bool {
-        let kept = self.kept.length - HEAD;
-        let (records, length) = (HEAD..datagram.length, datagram.length + kept);
-        if length + TAG > most {
-            return false;
+    /// Keeps it. Returns it if its records travel in a datagram that was kept before.
+    pub(super) fn keep(&mut self, datagram: Datagram, most: usize, now: Nanos) -> Option<Datagram> {
+        if !self.is_kept() {
+            self.kept_since = now;
         }
-        if datagram.bytes.len() < length + TAG {
-            datagram.bytes.resize(length + TAG, 0);
+        if let Some(last) = self.kept.last_mut()
+            && join(last, &datagram, most)
+        {
+            return Some(datagram);
         }
-        datagram.bytes.copy_within(records, HEAD + kept);
-        datagram.bytes[HEAD..HEAD + kept].copy_from_slice(&self.kept.bytes[HEAD..HEAD + kept]);
-        datagram.length = length;
-        datagram.messages += self.kept.messages;
-        (self.kept.length, self.kept.messages) = (HEAD, 0);
-        true
+        self.kept.push(datagram);
+        None
     }
 
     /// Nothing has followed in time.
@@ -118,12 +98,24 @@ impl Coalescing {
         }
     }
 
-    /// What is kept, to be sent alone.
-    pub(super) fn take(&mut self) -> Datagram {
-        let empty = Self::new(self.kept.to).kept;
-        let mut taken = std::mem::replace(&mut self.kept, empty);
-        let sealed = taken.length + TAG;
-        taken.bytes.resize(sealed.max(taken.bytes.len()), 0);
-        taken
+    /// All that is kept, to be sent.
+    pub(super) fn take(&mut self) -> Vec<Datagram> {
+        std::mem::take(&mut self.kept)
     }
+}
+
+/// Puts a datagram's records behind those of another one. False: both together are too long, or one is a single packet.
+pub(super) fn join(to: &mut Datagram, from: &Datagram, most: usize) -> bool {
+    let (records, start) = (HEAD..from.length, to.length);
+    let length = start + records.len();
+    if to.single.is_some() || from.single.is_some() || length + TAG > most {
+        return false;
+    }
+    if to.bytes.len() < length + TAG {
+        to.bytes.resize(length + TAG, 0);
+    }
+    to.bytes[start..length].copy_from_slice(&from.bytes[records]);
+    to.length = length;
+    to.messages += from.messages;
+    true
 }

@@ -28,7 +28,7 @@ pub struct UdpConfig {
     /// Bytes of a block: no packet brings more.
     pub block: u64,
     /// What [can wait](crate::Body::can_wait) travels in the datagram of the next message to its peer, where one is likely to
-    /// follow soon. Fewer datagrams; who needs what is kept may get it a fraction of a millisecond later.
+    /// follow soon, or right in front of it if it is a single packet. Fewer datagrams; who needs what is kept may get it a fraction of a millisecond later.
     pub coalescing: bool,
     /// Packets without a payload between a node and the switch travel one in a datagram, where a switch program in the
     /// kernel can take them. The same in all processes.

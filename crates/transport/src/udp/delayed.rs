@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 use wire::Nanos;
 
-use super::burst::Datagram;
-use super::coalescing::LONGEST;
-use super::session::{Peer, Session};
+use super::burst::Burst;
+use super::coalescing::{self, LONGEST};
+use super::session::Peer;
 use super::transport::UdpTransport;
 use crate::Cause;
 
@@ -20,40 +20,59 @@ pub(super) struct Delayed {
 }
 
 impl UdpTransport {
-    /// True if it keeps the messages of a datagram: nobody waits for them, and others are likely to follow soon. Otherwise what is
-    /// kept for their peer goes with them.
-    pub(super) fn keeps(&self, peer: &Peer, session: &Session, datagram: &mut Datagram) -> bool {
-        if datagram.urgent && !peer.is_expecting.load(SeqCst) {
-            return false;
+    /// Keeps what nobody waits for, where others are likely to follow soon. What is kept for a peer leaves in front of what
+    /// somebody does wait for.
+    pub(super) fn coalesce(&self, burst: &mut Burst) {
+        let mut at = 0;
+        while let Some(datagram) = burst.datagrams().get(at) {
+            let peer = self.peer(datagram.to).expect("only known peers are sent to");
+            let is_usual = datagram.urgent && !peer.is_expecting.load(SeqCst);
+            at = if is_usual || peer.session().is_none() {
+                at + 1
+            } else {
+                self.coalesce_one(peer, burst, at)
+            };
         }
+    }
+
+    /// One of a burst. Returns where the next one is.
+    fn coalesce_one(&self, peer: &Peer, burst: &mut Burst, at: usize) -> usize {
         let now = self.now();
+        let datagram = &burst.datagrams()[at];
         let mut coalescing = peer.coalescing();
         coalescing.followed(now);
         let was_kept = coalescing.is_kept();
         if !datagram.urgent {
             coalescing.wonder(now);
             // Whoever attends looks again, or leaves, and sees to it then.
-            if self.waiting.has_attention() && coalescing.keep(datagram, self.most, now) {
+            if self.waiting.has_attention() && coalescing.may_keep(datagram) {
+                if let Some(spare) = coalescing.keep(burst.remove(at), self.most, now) {
+                    burst.spare(spare);
+                }
                 peer.is_expecting.store(true, SeqCst);
                 if !was_kept && self.delayed.peers.fetch_add(1, SeqCst) == 0 {
                     self.delayed.due.store((now + LONGEST).0, SeqCst);
                 }
-                return true;
+                return at;
             }
         }
-        let mut in_front = None;
+        let mut kept = coalescing.take();
         if was_kept {
-            if !coalescing.join(datagram, self.most) {
-                in_front = Some(coalescing.take());
-            }
             self.delayed.peers.fetch_sub(1, SeqCst);
         }
         peer.is_expecting.store(coalescing.is_waiting(), SeqCst);
         drop(coalescing);
-        if let Some(kept) = in_front {
-            self.send_kept(peer, session, kept);
+        let mut next = at + kept.len();
+        // The records of what was kept last go in front, in the same datagram.
+        let datagram = &burst.datagrams()[at];
+        if kept.last_mut().is_some_and(|last| coalescing::join(last, datagram, self.most)) {
+            let joined = burst.remove(at);
+            burst.spare(joined);
+        } else {
+            next += 1;
         }
-        false
+        kept.into_iter().rev().for_each(|kept| burst.insert(at, kept));
+        next
     }
 
     /// Lets go what has been kept for long enough. Returns in what time somebody has to look again; none if nothing is kept.
@@ -94,13 +113,15 @@ impl UdpTransport {
             if then != Nanos::MAX {
                 coalescing.give_up();
             }
-            let kept = coalescing.take();
+            let all = coalescing.take();
             peer.is_expecting.store(coalescing.is_waiting(), SeqCst);
             self.delayed.peers.fetch_sub(1, SeqCst);
             drop(coalescing);
-            match peer.session() {
-                Some(session) => self.send_kept(peer, &session, kept),
-                None => (0..kept.messages).for_each(|_| self.counters.dropped(Cause::Unreachable)),
+            for kept in all {
+                match peer.session() {
+                    Some(session) => self.send_kept(peer, &session, kept),
+                    None => (0..kept.messages).for_each(|_| self.counters.dropped(Cause::Unreachable)),
+                }
             }
         }
         next

@@ -177,7 +177,7 @@ impl Peer {
                 answers: (ANSWERS, Nanos::ZERO),
                 next_refusal: Nanos::ZERO,
             }),
-            coalescing: Mutex::new(Coalescing::new(id)),
+            coalescing: Mutex::new(Coalescing::new()),
             is_expecting: AtomicBool::new(false),
         }
     }

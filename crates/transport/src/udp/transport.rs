@@ -218,9 +218,6 @@ impl UdpTransport {
             if peer.whereabouts.is_silent.load(Relaxed) {
                 self.reach_out(peer);
             }
-            if datagram.single.is_none() && self.keeps(peer, &session, datagram) {
-                continue;
-            }
             messages[count] = datagram.messages;
             sealed[count] = (session.seal(self.me, peer.next_counter(), datagram), session.address);
             count += 1;
@@ -355,13 +352,15 @@ impl Transport for UdpTransport {
             self.counters.dropped(Cause::Unreachable);
             return;
         }
+        let urgent = !(self.coalescing && body.can_wait());
         if self.is_single(to) {
             match &message {
                 Message::Packet(header, Contents::None) if kind == RecordKind::Packet => {
-                    return out.burst.single(to, Single::Packet).copy_from_slice(header);
+                    return out.burst.single(to, Single::Packet, urgent).copy_from_slice(header);
                 }
                 Message::Headed(head, Contents::None) if kind == RecordKind::Lock => {
-                    let (bytes, rest) = out.burst.single(to, Single::Lock).split_at_mut(head.bytes().len());
+                    let (bytes, rest) =
+                        out.burst.single(to, Single::Lock, urgent).split_at_mut(head.bytes().len());
                     bytes.copy_from_slice(head.bytes());
                     return rest.fill(0);
                 }
@@ -373,13 +372,13 @@ impl Transport for UdpTransport {
         if envelope::HEAD + size + TAG > self.most {
             self.cut(to, kind, &message, out);
         } else {
-            let urgent = !(self.coalescing && body.can_wait());
             let bytes = out.burst.record(to, size, self.most, true, urgent);
             message.copy_to(0, record::frame(kind, content, bytes));
         }
     }
 
     fn flush(&self, out: &mut Outgoing) {
+        self.coalesce(&mut out.burst);
         for burst in out.burst.datagrams().chunks_mut(mmsg::MOST) {
             if burst.len() == 1 {
                 self.flush_some::<1>(burst)

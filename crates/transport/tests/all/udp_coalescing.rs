@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use tapped::{A, B, Message, Pair, TIMEOUT, config, key, packet, payload};
-use transport::udp::{UdpConfig, UdpTransport};
-use transport::{Body, Contents, Outgoing, Transport};
+use transport::udp::{self, UdpConfig, UdpTransport};
+use transport::{Body, Contents, Outgoing, PeerId, Transport};
 use wire::coherence::PacketKind;
 use wire::{Endpoint, Nanos, NodeId, Packet};
 
@@ -233,4 +233,59 @@ fn where_it_is_not_wanted_nothing_is_kept() {
         send(&pair, &unlock(number));
         assert_eq!(sent(&pair), before + 2);
     }
+}
+
+/// A node, and a switch that may have a program at its ports.
+fn node_and_switch() -> [UdpTransport; 2] {
+    let addresses = udp::unused_addresses(2).expect("loopback has some");
+    let open = |me: usize| {
+        let (mine, other) = ([A, PeerId::SWITCH][me], [PeerId::SWITCH, A][me]);
+        let peers = [(other, addresses[1 - me])];
+        let config = config(mine, &peers, key(1), 1_500);
+        UdpTransport::bind(&UdpConfig { listen: addresses[me], singles: true, ..config }).expect("a peer")
+    };
+    let both = [open(0), open(1)];
+    let start = Instant::now();
+    while !both[0].is_connected(PeerId::SWITCH) || !both[1].is_connected(A) {
+        assert!(start.elapsed() < TIMEOUT, "they do not find each other");
+        for one in &both {
+            one.receive(&mut |_, _| {});
+        }
+    }
+    both
+}
+
+#[test]
+fn single_packets_that_can_wait_leave_in_front_of_the_next_one_each_in_its_datagram() {
+    let [node, switch] = node_and_switch();
+    let send = |packet: &Packet| {
+        let (before, mut out) = (node.counters().counts(), Outgoing::new());
+        node.send(PeerId::SWITCH, Body::Packet(packet, Contents::None), &mut out);
+        node.flush(&mut out);
+        let after = node.counters().counts();
+        (after.sent - before.sent, after.sent_bytes - before.sent_bytes)
+    };
+    let to_switch = |number| Packet { to: Endpoint::Switch, ..packet(number, 0) };
+    node.attend();
+    let start = Instant::now();
+    let last = (0..).find(|&number| {
+        assert!(start.elapsed() < TIMEOUT, "nothing is kept");
+        let (sent, bytes) = send(&to_switch(number));
+        let kept = send(&unlock(number)) == (0, 0);
+        assert!(sent >= 1 && bytes.is_multiple_of(32 + 64 + 16), "each is a datagram: {sent} of {bytes}");
+        switch.receive(&mut |_, _| {});
+        kept
+    });
+    let last = last.expect("numbers do not end");
+    assert_eq!(send(&to_switch(last + 1)), (2, 2 * (32 + 64 + 16)));
+    let mut got = Vec::new();
+    while got.last().is_none_or(|packet: &Packet| packet.seq.0 != last + 1) {
+        assert!(start.elapsed() < TIMEOUT, "it does not come");
+        switch.receive(&mut |_, body| {
+            if let Body::Packet(packet, _) = body {
+                got.push(*packet);
+            }
+        });
+    }
+    assert!(got.ends_with(&[unlock(last), to_switch(last + 1)]), "{got:?}");
 }
