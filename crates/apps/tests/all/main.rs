@@ -14,3 +14,4 @@ mod kv_threads;
 mod named;
 mod objects_operations;
 mod support;
+mod tree;
