@@ -14,6 +14,7 @@
 //! | [`named`] | stores that other programs find by a name |
 //! | [`objects`] | a read-mostly store whose buckets are read whole, one-sidedly: for live racks only |
 //! | [`tree`] | an ordered index on coherent memory: a B+ tree |
+//! | [`tx`] | transactions on tables in coherent memory: two-phase locking without waiting |
 #![forbid(unsafe_code)]
 
 pub mod chains;
@@ -24,3 +25,4 @@ pub mod kv_mapped;
 pub mod named;
 pub mod objects;
 pub mod tree;
+pub mod tx;

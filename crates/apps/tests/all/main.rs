@@ -15,3 +15,4 @@ mod named;
 mod objects_operations;
 mod support;
 mod tree;
+mod tx;
