@@ -141,7 +141,7 @@ impl Client {
             let Some(at) = tree.get(mem, key).await? else { return Ok(None) };
             let addr = GlobalAddr::from_bits(at);
             let found = row::peek(mem, (addr, self.database.spec(table).bytes)).await?;
-            return Ok(Some(row_of(table, addr, found)));
+            return Ok(Some(Row::of(table, addr, found)));
         }
         loop {
             let next = first(tree.scan(mem, key, 1, LAST).await?);
@@ -162,7 +162,7 @@ impl Client {
                 match found.state {
                     State::Live => {
                         self.note_read(table, key, Some(found.version));
-                        return Ok(Some(row_of(table, addr, found)));
+                        return Ok(Some(Row::of(table, addr, found)));
                     }
                     // By this transaction.
                     State::Deleted => return Ok(None),
@@ -252,7 +252,7 @@ impl Client {
                 let found = self.lock(mem, (table, addr), mode, lock).await?;
                 // Otherwise this transaction has deleted it; or the index has changed.
                 if found.state == State::Live {
-                    rows.push(row_of(table, addr, found));
+                    rows.push(Row::of(table, addr, found));
                 }
             }
             let again = tree.scan(mem, from, most, until).await?;
@@ -476,9 +476,4 @@ impl Client {
 fn first(entries: Vec<(u128, u64)>) -> (u128, GlobalAddr) {
     let (key, at) = entries[0];
     (key, GlobalAddr::from_bits(at))
-}
-
-fn row_of(table: Table, addr: GlobalAddr, found: Found) -> Row {
-    let Found { key, version, bytes, .. } = found;
-    Row { addr, table, key, version, stored: bytes.clone(), bytes }
 }

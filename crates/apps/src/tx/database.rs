@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rackmem::{Discipline, GlobalAddr, Memory, NodeId};
 
 use super::error::Error;
-use super::row::{self, Pages};
+use super::row::{self, Pages, Row};
 use crate::tree::Tree;
 
 /// As many clients as a lock word has bits.
@@ -138,6 +138,24 @@ impl Database {
         let len = row::stored(spec.bytes) as u64;
         let pages = if len > block { rows * len.div_ceil(block) } else { rows.div_ceil(block / len) };
         pages * block + (1 + spec.more_indices as u64) * Tree::bytes_needed(rows, block)
+    }
+
+    /// All rows of a partition of a table, whose keys are those of this one's: outside of any transaction, while nobody changes
+    /// them.
+    ///
+    /// # Errors
+    /// If the rack's memory fails.
+    pub async fn rows<M: Memory>(&self, mem: &mut M, table: Table, key: u128) -> Result<Vec<Row>, Error> {
+        let tree = self.tree(table, 0, key);
+        let mut rows = Vec::new();
+        for (key, at) in tree.scan(mem, 0, usize::MAX, LAST).await? {
+            if key != LAST {
+                let addr = GlobalAddr::from_bits(at);
+                let found = row::peek(mem, (addr, self.spec(table).bytes)).await?;
+                rows.push(Row::of(table, addr, found));
+            }
+        }
+        Ok(rows)
     }
 
     pub(super) fn spec(&self, table: Table) -> &'static TableSpec {

@@ -75,6 +75,11 @@ pub struct Row {
 }
 
 impl Row {
+    pub(super) fn of(table: Table, addr: GlobalAddr, found: Found) -> Self {
+        let Found { key, version, bytes, .. } = found;
+        Self { addr, table, key, version, stored: bytes.clone(), bytes }
+    }
+
     /// Its key.
     pub const fn key(&self) -> u128 {
         self.key
