@@ -17,6 +17,17 @@ pub enum Lock {
     NextKey,
 }
 
+impl Lock {
+    /// For messages: what the lock was wanted for.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::NextKey => "next key",
+        }
+    }
+}
+
 /// Why an operation of a transaction failed. Whatever it was, the transaction has to be undone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -85,8 +96,9 @@ impl fmt::Display for Error {
             Self::Memory(error) => error.fmt(f),
             Self::Conflict { table, lock } => write!(
                 f,
-                "another transaction has a lock ({lock:?}) of table {}: undo this one and try it again",
-                table.0
+                "another transaction has a lock of table {} ({}): undo this one and try it again",
+                table.0,
+                lock.name()
             ),
             Self::Duplicate { table, key } => write!(f, "table {} has the key {key:#x} already", table.0),
             Self::LogFull { bytes } => write!(
