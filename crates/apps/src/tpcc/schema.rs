@@ -158,7 +158,7 @@ pub struct Scale {
 
 impl Scale {
     /// The most times that rows can be fewer.
-    pub const MOST: u64 = 100;
+    pub const MOST: u64 = 300;
 
     /// Customers of each district, and orders at first.
     pub const fn customers(&self) -> u64 {

@@ -124,11 +124,12 @@ impl Worker {
         self.client
     }
 
-    /// Draws a transaction, and tries it until it has committed.
+    /// Draws a transaction, and tries it until it has committed. `again` is called before each attempt but the first: who has
+    /// the lock that was taken may need the processor.
     ///
     /// # Errors
     /// If the rack's memory fails or is full. Then somebody has to recover the client.
-    pub async fn step<M: Memory>(&mut self, mem: &mut M) -> Result<Done, Error> {
+    pub async fn step<M: Memory>(&mut self, mem: &mut M, again: impl Fn()) -> Result<Done, Error> {
         let (began, mut conflicts) = (mem.now(), Vec::new());
         let transaction = Transaction::draw(&mut self.draw);
         let input = self.input(transaction);
@@ -145,6 +146,7 @@ impl Worker {
                 Err(Error::Conflict { table, lock }) => {
                     conflicts.push((table, lock));
                     self.client.abort(mem).await?;
+                    again();
                 }
                 Err(other) => {
                     // Nothing of it stays, if that is possible.

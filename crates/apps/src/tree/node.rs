@@ -77,20 +77,24 @@ impl<'w> Node<'w> {
     }
 
     /// The node on the right, if the key is not this node's.
+    #[inline]
     pub(super) fn right_of(&self, key: u128) -> Option<GlobalAddr> {
         let (high, right) = self.end()?;
         (self.0.word(0) & DEAD != 0 || key >= high).then_some(right)
     }
 
+    #[inline]
     pub(super) fn key(&self, index: usize) -> u128 {
         self.wide(ENTRIES + index * ENTRY)
     }
 
+    #[inline]
     pub(super) fn value(&self, index: usize) -> u64 {
         self.0.word(ENTRIES + index * ENTRY + 16)
     }
 
     /// Where the key is, or would be.
+    #[inline]
     pub(super) fn find(&self, key: u128) -> Result<usize, usize> {
         let (mut low, mut high) = (0, self.count());
         while low < high {
@@ -115,6 +119,7 @@ impl<'w> Node<'w> {
         Content { level: self.level(), entries, end: self.end() }
     }
 
+    #[inline]
     fn wide(&self, at: usize) -> u128 {
         u128::from(self.0.word(at)) << 64 | u128::from(self.0.word(at + 8))
     }

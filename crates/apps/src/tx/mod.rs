@@ -36,6 +36,8 @@
 //! rows are inserted without locking the row behind, as nobody looks ([`Kind::Journal`]).
 //!
 //! # Not here
+//! A row's keys never change: it is deleted and inserted instead, in two transactions.
+//!
 //! Readers wait for nobody, but take locks in rows: also who only reads writes to the blocks of rows. A row that was locked
 //! by a dead client stays locked until somebody calls [`Client::recover`]. Data homed on a node are lost when it dies, and so is
 //! what a node that died had changed in its cache: a log helps where the client died and its node did not, as with the

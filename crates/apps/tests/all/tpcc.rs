@@ -16,7 +16,7 @@ use super::support::{Replay, seeds};
 const LOG: u64 = 1 << 16;
 
 fn scale(warehouses: u64) -> Scale {
-    Scale { warehouses, shrink: Scale::MOST }
+    Scale { warehouses, shrink: 100 }
 }
 
 async fn create<M: Memory>(mem: &mut M, scale: Scale) -> Database {
@@ -55,7 +55,7 @@ fn run_on_threads(nodes: usize, distribution: u64, count: usize) -> Vec<Done> {
         let mut mem = rack.node(NodeId((id as usize * nodes / 4) as u16));
         move || {
             let mut worker = worker(client, scale, id, distribution, 7);
-            (0..count).map(|_| block_on(worker.step(&mut mem)).unwrap()).collect::<Vec<_>>()
+            (0..count).map(|_| block_on(worker.step(&mut mem, || {})).unwrap()).collect::<Vec<_>>()
         }
     };
     let done = thread::scope(|scope| {
@@ -111,7 +111,7 @@ fn all_conditions_hold_when_transactions_are_interleaved_at_every_access() {
             let mut worker = worker(client, scale, id, 100, seed);
             let task: Task = Box::pin(async move {
                 for _ in 0..12 {
-                    let done = worker.step(&mut mem).await.unwrap();
+                    let done = worker.step(&mut mem, || {}).await.unwrap();
                     all.set(all.get() + done.conflicts.len());
                 }
             });
@@ -139,7 +139,7 @@ fn a_worker_that_dies_leaves_nothing_behind_when_another_one_recovers_it() {
         let mut mem_of_task = mem_of_dead.clone();
         let mut task: Task = Box::pin(async move {
             loop {
-                dying.step(&mut mem_of_task).await.unwrap();
+                dying.step(&mut mem_of_task, || {}).await.unwrap();
             }
         });
         assert!(!interleave::run_alone(&mut task, 700 + 37 * stop));
@@ -239,7 +239,7 @@ fn simulated(seed: u64) -> (usize, rackmem::Nanos) {
             let client = loaded(&mut mem, &database, scale, id).await;
             let mut worker = worker(client, scale, id, 50, seed);
             for _ in 0..60 {
-                let done = worker.step(&mut mem).await.unwrap();
+                let done = worker.step(&mut mem, || {}).await.unwrap();
                 conflicts.set(conflicts.get() + done.conflicts.len());
             }
         });

@@ -239,7 +239,7 @@ fn work<M: Memory>(
     let mut recorders: Vec<Recorder> = Transaction::ALL.iter().map(|_| Recorder::new()).collect();
     let (began, mut ran) = (Instant::now(), Ran::default());
     for _ in 0..transactions {
-        let one = block_on(worker.step(&mut mem))?;
+        let one = block_on(worker.step(&mut mem, thread::yield_now))?;
         if one.committed {
             recorders[one.transaction as usize].record(Duration::from_nanos(one.took.0));
         } else {

@@ -63,7 +63,7 @@ fn what_is_wrong_with_flags_and_memory_is_said_before_a_rack_is_started() {
         (&["tpcc", "--nodes", "33"], "66 threads are too many"),
         (&["tpcc", "--block-size", "256"], "need blocks of 512 B or more"),
         (&["tpcc", "--distribution", "101"], "101 is not in 0..=100"),
-        (&["tpcc", "--scale", "0"], "0 is not in 1..=100"),
+        (&["tpcc", "--scale", "0"], "0 is not in 1..=300"),
         (&["tpcc", "--warehouses", "4"], "--warehouses"),
     ]);
     // With the amount that is needed.
