@@ -56,6 +56,9 @@ impl Transaction {
     }
 }
 
+/// So often the longest pause between two attempts is doubled.
+const MOST_DOUBLINGS: usize = 10;
+
 /// A thread's warehouse.
 pub(super) struct Home {
     pub(super) warehouse: u64,
@@ -101,6 +104,8 @@ pub struct Worker {
     client: Client,
     id: u64,
     draw: Draw,
+    /// Apart, so that what is asked for does not depend on conflicts.
+    pauses: Draw,
     home: Home,
     payments: u64,
 }
@@ -116,7 +121,8 @@ impl Worker {
         seed: u64,
     ) -> Self {
         let draw = Draw::new(random::mix(seed ^ (run << 16 | id) << 32), scale);
-        Self { client, id, draw, home: Home { warehouse, distribution }, payments: run << 40 }
+        let pauses = Draw::new(!id, scale);
+        Self { client, id, draw, pauses, home: Home { warehouse, distribution }, payments: run << 40 }
     }
 
     /// Its client.
@@ -147,6 +153,9 @@ impl Worker {
                     conflicts.push((table, lock));
                     self.client.abort(mem).await?;
                     again();
+                    // Two that run in step would undo each other for ever.
+                    let most = 1 << conflicts.len().min(MOST_DOUBLINGS);
+                    self.client.pause(mem, self.pauses.number(0, most)).await?;
                 }
                 Err(other) => {
                     // Nothing of it stays, if that is possible.

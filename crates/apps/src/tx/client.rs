@@ -464,6 +464,17 @@ impl Client {
         self.finish(mem, Phase::Running).await.map(|_| ())
     }
 
+    /// Lets some time pass, on live and on simulated racks alike: so many looks at its own log.
+    ///
+    /// # Errors
+    /// If the rack's memory fails.
+    pub async fn pause<M: Memory>(&mut self, mem: &mut M, looks: u64) -> Result<(), Error> {
+        for _ in 0..looks {
+            self.log.look(mem).await?;
+        }
+        Ok(())
+    }
+
     async fn finish<M: Memory>(&mut self, mem: &mut M, phase: Phase) -> Result<Footprint, Error> {
         super::end::end(mem, (&mut self.log, phase), self.id, &mut self.pages).await?;
         self.held.clear();

@@ -176,6 +176,11 @@ impl Log {
         Ok(mem.write_word(self.at, self.number << 2 | phase as u64).await?)
     }
 
+    /// Reads its first word, which is in the client's own cache.
+    pub(super) async fn look<M: Memory>(&self, mem: &mut M) -> Result<u64, Error> {
+        Ok(mem.read_word(self.at).await?)
+    }
+
     /// Begins the next transaction.
     pub(super) async fn next<M: Memory>(&mut self, mem: &mut M) -> Result<(), Error> {
         if !self.records.is_empty() {
