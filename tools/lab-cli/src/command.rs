@@ -7,7 +7,7 @@ use cli::processes::{Job, child};
 use cli::ycsb;
 
 use crate::peers::routines;
-use crate::{bench, check, dissector, explain, figure, fuzz, graph, peers, record, riscv, soak};
+use crate::{bench, check, dissector, explain, figure, fuzz, graph, peers, record, riscv, soak, tpcc};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -20,6 +20,7 @@ Examples:
   rackmem-lab check coherence                       every state of small racks, with faults
   rackmem-lab fuzz --seeds 0..1000               a thousand runs with lost packets, restarts and deaths
   rackmem-lab soak                               processes are killed and stopped, and every answer judged
+  rackmem-lab tpcc --nodes 4 --distribution 20   TPC-C, its consistency conditions checked
   rackmem-lab dissector > rackmem.lua            for tshark -X lua_script:rackmem.lua
   rackmem-lab explain read-miss                  what passes between the places, with times
   rackmem-lab riscv run hot_word.elf --nodes 64  a program whose remote atomics are instructions, on 64 nodes";
@@ -62,6 +63,8 @@ enum Command {
     Riscv(riscv::Riscv),
     /// Kill and stop the processes of a rack again and again, and judge every answer that it gave
     Soak(soak::Args),
+    /// Run TPC-C on a rack, beside the same engine on plain memory, and check its consistency conditions
+    Tpcc(tpcc::Args),
     /// Be one process of many: what other commands start
     #[command(hide = true)]
     Place,
@@ -82,6 +85,7 @@ impl CommandLine for RackmemLab {
             Command::Routines(args) => routines::run(&args),
             Command::Riscv(args) => riscv::run(&args),
             Command::Soak(args) => soak::run(&args),
+            Command::Tpcc(args) => tpcc::run(&args),
             Command::Place => {
                 let mut jobs = bench::jobs();
                 jobs.extend([
@@ -90,6 +94,7 @@ impl CommandLine for RackmemLab {
                     Job::of(peers::place),
                     Job::of(peers::serve),
                     Job::of(soak::place),
+                    Job::of(bench::nodes::place::<tpcc::Part>),
                 ]);
                 child::run(jobs)
             }

@@ -19,6 +19,7 @@ mod peers;
 mod record;
 mod riscv;
 mod soak;
+mod tpcc;
 
 use std::process::ExitCode;
 

@@ -14,3 +14,6 @@ mod kv_threads;
 mod named;
 mod objects_operations;
 mod support;
+mod tpcc;
+mod tree;
+mod tx;

@@ -36,7 +36,7 @@ pub(crate) mod nodes;
 mod object;
 pub(crate) mod pingpong;
 pub(crate) mod rounds;
-mod samples;
+pub(crate) mod samples;
 mod store;
 mod wire;
 pub(crate) mod word;

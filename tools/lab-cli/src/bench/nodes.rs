@@ -5,7 +5,9 @@
 
 use std::error::Error;
 use std::ffi::OsString;
+use std::ops::{Add, Range, Sub};
 use std::thread;
+use std::time::Duration;
 
 use rackmem::{BlockSize, NodeHandle, NodeId, Rack, Scheduling};
 use serde::de::DeserializeOwned;
@@ -66,7 +68,49 @@ impl Node {
     pub(crate) fn nodes(&self) -> u16 {
         u16::try_from(self.rack.config().nodes).expect("at most 64 nodes")
     }
+
+    /// What has reached this node so far. In one process there is only the switch's program to ask, once.
+    pub(crate) fn counted(&self) -> Counted {
+        if let Some(counts) = self.rack.transport_counts() {
+            return Counted { messages: counts.received, bytes: counts.received_bytes };
+        }
+        let switch = self.rack.counters().switch.filter(|_| self.id.index() == 0);
+        Counted { messages: switch.map_or(0, |switch| switch.packets_sent), bytes: 0 }
+    }
 }
+
+/// Messages that have reached a node, or all.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+pub(crate) struct Counted {
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Add for Counted {
+    type Output = Self;
+    fn add(self, more: Self) -> Self {
+        Self { messages: self.messages + more.messages, bytes: self.bytes + more.bytes }
+    }
+}
+
+impl Sub for Counted {
+    type Output = Self;
+    fn sub(self, before: Self) -> Self {
+        Self { messages: self.messages - before.messages, bytes: self.bytes - before.bytes }
+    }
+}
+
+/// How far a node is with what takes long.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Far<E> {
+    /// How much is done, in whatever unit.
+    pub(crate) done: u64,
+    /// What it has come to, if it is over.
+    pub(crate) ended: Option<E>,
+}
+
+/// Between two looks at how far nodes are.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// How the processes of a rack are started.
 #[derive(Clone, Copy)]
@@ -166,6 +210,36 @@ impl<W: Work> Nodes<W> {
     }
 }
 
+impl<W: Work> Nodes<W> {
+    /// Gives these nodes an order that begins something, and asks by another one how far they are, until it has ended at all of
+    /// them.
+    pub(crate) fn until_ended<E: DeserializeOwned>(
+        &mut self,
+        nodes: Range<u16>,
+        [begin, ask]: [W::Order; 2],
+        interrupt: &Interrupt,
+        mut show: impl FnMut(u64),
+    ) -> Result<Vec<E>, Fault> {
+        self.ask_each::<()>(nodes.clone().map(|node| (node, begin.clone())))?;
+        let mut ended: Vec<Option<E>> = nodes.clone().map(|_| None).collect();
+        let mut done = vec![0; ended.len()];
+        while ended.iter().any(Option::is_none) {
+            thread::sleep(LOOK_EVERY);
+            if interrupt.requested() {
+                return Err(Fault::Interrupted);
+            }
+            let open: Vec<usize> = (0..ended.len()).filter(|at| ended[*at].is_none()).collect();
+            let orders = open.iter().map(|at| (nodes.start + *at as u16, ask.clone()));
+            let far: Vec<Far<E>> = self.ask_each(orders)?;
+            for (at, far) in open.into_iter().zip(far) {
+                (done[at], ended[at]) = (far.done, far.ended);
+            }
+            show(done.iter().sum());
+        }
+        Ok(ended.into_iter().flatten().collect())
+    }
+}
+
 /// What one child answers.
 pub(super) fn ask_child<O: Serialize, T: DeserializeOwned>(
     workers: &mut Workers<O, Event>,
@@ -239,6 +313,13 @@ pub(crate) fn spec(block: BlockSize) -> RackSpec {
         steering: None,
         seed: 1,
     }
+}
+
+/// Bytes that this machine can give away; none if it does not say.
+pub(crate) fn available() -> Option<u64> {
+    let about = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = about.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
 }
 
 /// Starts a process for each place of a rack, with its task, and waits until they have found each other.

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use rackmem::BlockSize;
 use serde::{Deserialize, Serialize};
 
-use crate::bench::nodes::spec;
+use crate::bench::nodes::{available, spec};
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::processes::TransportKind;
@@ -195,11 +195,4 @@ impl Args {
         spec.check().map_err(Fault::usage)?;
         Ok(spec)
     }
-}
-
-/// Bytes that this machine can give away; none if it does not say.
-fn available() -> Option<u64> {
-    let about = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = about.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
 }

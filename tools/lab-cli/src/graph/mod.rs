@@ -14,13 +14,14 @@ mod args;
 mod node;
 mod report;
 
-use std::time::{Duration, Instant};
+use std::ops::Add;
+use std::time::Instant;
 
 use apps::graph::input::Input;
 
-use self::node::{Counted, Ended, Far, Judged, Order, Ran, Setup, Task};
+use self::node::{Ended, Judged, Order, Ran, Setup, Task};
 use self::report::{GraphReport, Round};
-use crate::bench::nodes::Nodes;
+use crate::bench::nodes::{Counted, Nodes};
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
@@ -28,9 +29,6 @@ use cli::ycsb::progress::Progress;
 
 pub(crate) use args::Args;
 pub(crate) use node::Part;
-
-/// Between two looks at how far nodes are.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Fault> {
@@ -56,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         if let Some(mistake) = judged.mistake {
             return Err(Fault::failed(format_args!("the result is wrong: {mistake}")));
         }
-        rounds.push(Round::of((kernel, source), &ran, &judged, [before, after], transport));
+        rounds.push(Round::of((kernel, source), &ran, &judged, after - before, transport));
     }
     let report = GraphReport {
         kernel,
@@ -134,11 +132,7 @@ impl GraphRack<'_> {
 
     fn count(&mut self) -> Result<Counted, Fault> {
         let of_nodes: Vec<Counted> = self.nodes.ask_all(&Order::Count)?;
-        let add = |sum: Counted, of: Counted| Counted {
-            messages: sum.messages + of.messages,
-            bytes: sum.bytes + of.bytes,
-        };
-        Ok(of_nodes.into_iter().fold(Counted::default(), add))
+        Ok(of_nodes.into_iter().fold(Counted::default(), Counted::add))
     }
 
     /// Begins a task at these nodes, and waits until it has ended at all of them.
@@ -146,25 +140,10 @@ impl GraphRack<'_> {
         &mut self,
         nodes: std::ops::Range<u16>,
         task: Task,
-        mut show: impl FnMut(u64),
+        show: impl FnMut(u64),
     ) -> Result<Vec<Ended>, Fault> {
-        self.nodes.ask_each::<()>(nodes.clone().map(|node| (node, Order::Begin(task))))?;
-        let mut ended: Vec<Option<Ended>> = nodes.clone().map(|_| None).collect();
-        let mut done = vec![0; ended.len()];
-        while ended.iter().any(Option::is_none) {
-            std::thread::sleep(LOOK_EVERY);
-            if self.interrupt.requested() {
-                return Err(Fault::Interrupted);
-            }
-            let open: Vec<usize> = (0..ended.len()).filter(|at| ended[*at].is_none()).collect();
-            let ask = open.iter().map(|at| (nodes.start + *at as u16, Order::Ask));
-            let far: Vec<Far> = self.nodes.ask_each(ask)?;
-            for (at, far) in open.into_iter().zip(far) {
-                (done[at], ended[at]) = (far.done, far.ended);
-            }
-            show(done.iter().sum());
-        }
-        let mut ended: Vec<Ended> = ended.into_iter().flatten().collect();
+        let orders = [Order::Begin(task), Order::Ask];
+        let mut ended: Vec<Ended> = self.nodes.until_ended(nodes, orders, self.interrupt, show)?;
         // What failed first is why the others gave up.
         ended.sort_by_key(|ended| !matches!(ended, Ended::Failed(_)));
         match ended.first() {

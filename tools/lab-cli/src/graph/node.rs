@@ -18,7 +18,7 @@ use random::Random;
 use serde::{Deserialize, Serialize};
 
 use super::args::{Edges, Kernel};
-use crate::bench::nodes::{Node, Obeyed, Work, answer};
+use crate::bench::nodes::{Far, Node, Obeyed, Work, answer};
 
 /// What all nodes know from the start.
 #[derive(Clone, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub(crate) enum Order {
     Begin(Task),
     /// How far is it? Answers how [`Far`].
     Ask,
-    /// What has come here so far? Answers what was [`Counted`].
+    /// What has come here so far? Answers what was [`Counted`](crate::bench::nodes::Counted).
     Count,
 }
 
@@ -59,15 +59,6 @@ pub(crate) enum Task {
         /// How many supersteps the rack took.
         supersteps: u64,
     },
-}
-
-/// How far a task is.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Far {
-    /// Edges read, or supersteps.
-    pub(super) done: u64,
-    /// It is over.
-    pub(super) ended: Option<Ended>,
 }
 
 /// What a task has come to at a node.
@@ -104,13 +95,6 @@ pub(crate) struct Judged {
     pub(super) edges: u64,
     /// What is wrong with the rack's result.
     pub(super) mistake: Option<String>,
-}
-
-/// Messages that have reached a node.
-#[derive(Clone, Copy, Default, Serialize, Deserialize)]
-pub(crate) struct Counted {
-    pub(super) messages: u64,
-    pub(super) bytes: u64,
 }
 
 /// What a thread hands back.
@@ -163,7 +147,7 @@ impl Work for Part {
                 answer(())
             }
             Order::Ask => answer(self.far()),
-            Order::Count => answer(self.count()),
+            Order::Count => answer(self.node.counted()),
         }
     }
 }
@@ -250,7 +234,7 @@ impl Part {
         }));
     }
 
-    fn far(&mut self) -> Far {
+    fn far(&mut self) -> Far<Ended> {
         let done = self.read.load(Ordering::Relaxed) + self.control.supersteps.load(Ordering::Relaxed);
         if self.threads.iter().any(|thread| !thread.is_finished()) {
             return Far { done, ended: None };
@@ -275,15 +259,6 @@ impl Part {
             }
         }
         Far { done, ended: Some(ended) }
-    }
-
-    /// What has reached this node. In one process there is only the switch's program to ask, once.
-    fn count(&self) -> Counted {
-        if let Some(counts) = self.node.rack().transport_counts() {
-            return Counted { messages: counts.received, bytes: counts.received_bytes };
-        }
-        let switch = self.node.rack().counters().switch.filter(|_| self.node.id.index() == 0);
-        Counted { messages: switch.map_or(0, |switch| switch.packets_sent), bytes: 0 }
     }
 }
 

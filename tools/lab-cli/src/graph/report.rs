@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::args::Kernel;
-use super::node::{Counted, Judged, Ran};
+use super::node::{Judged, Ran};
+use crate::bench::nodes::Counted;
 use crate::bench::rounds::median;
 use cli::processes::TransportKind;
 use cli::size::Bytes;
@@ -33,7 +34,7 @@ impl Round {
         (kernel, source): (Kernel, u32),
         ran: &Ran,
         judged: &Judged,
-        [before, after]: [Counted; 2],
+        counted: Counted,
         transport: TransportKind,
     ) -> Self {
         let edges = match kernel {
@@ -49,9 +50,8 @@ impl Round {
             edges,
             edges_per_second: edges as f64 / seconds,
             wait_percent: 100.0 * ran.waited_nanos as f64 / ran.all_nanos as f64,
-            messages_per_edge: per_edge(after.messages - before.messages),
-            bytes_per_edge: (transport != TransportKind::Inline)
-                .then(|| per_edge(after.bytes - before.bytes)),
+            messages_per_edge: per_edge(counted.messages),
+            bytes_per_edge: (transport != TransportKind::Inline).then(|| per_edge(counted.bytes)),
             plain_seconds,
             ratio: plain_seconds / seconds,
         }

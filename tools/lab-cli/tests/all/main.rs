@@ -5,6 +5,7 @@
 //! | `bench`, `peers` | what is measured, on racks in one process and of processes |
 //! | `dissector` | what tshark shows of datagrams |
 //! | `graph` | graphs, on the same racks |
+//! | `tpcc` | TPC-C, on the same racks |
 //! | `search` | random runs, soaks |
 //! | `riscv` | programs for RISC-V |
 //! | `unwritable` | results that cannot be written |
@@ -23,6 +24,7 @@ mod search;
 mod shell;
 #[path = "../../../../crates/transport/tests/all/tapped/mod.rs"]
 mod tapped;
+mod tpcc;
 mod unwritable;
 
 /// What is tested.

@@ -6,6 +6,7 @@ pub(crate) mod clients;
 pub(crate) mod history;
 pub(crate) mod interleave;
 pub(crate) mod memory;
+pub(crate) mod serial;
 pub(crate) mod values;
 
 /// The seeds of a randomized test: those of `name` in the environment variable `SEED`, or the first `count`.
