@@ -13,7 +13,7 @@
 
 use std::fmt;
 use std::net::{SocketAddr, SocketAddrV4};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,8 @@ use wire::{AllRules, LockKind, LockPacket, NodeId, SwitchEpoch};
 
 use crate::at_ports::{self, AtPorts, Written};
 use crate::pins::Claim;
-use crate::program::{Loaded, Refused};
+use crate::ports::Device;
+use crate::program::{self, Loaded, Refused};
 use crate::system;
 
 /// Why the switch does not run in the kernel.
@@ -124,7 +125,41 @@ pub struct Kernel {
     claim: Option<Claim>,
 }
 
+/// The devices of the switch.
+fn devices(ports: &[String]) -> Result<Vec<(String, Device)>, Error> {
+    if ports.is_empty() {
+        return Err(Error::NoPorts);
+    }
+    let device = |port: &String| {
+        let step = "find the device";
+        let found = system::device(port);
+        let found = found.map_err(|error| Error::Port { port: port.clone(), step, error })?;
+        Ok((port.clone(), found))
+    };
+    ports.iter().map(device).collect()
+}
+
+/// Where a switch listens.
+fn address_of_switch(address: SocketAddr) -> Result<SocketAddrV4, Error> {
+    match address {
+        SocketAddr::V4(here) if !here.ip().is_unspecified() => Ok(here),
+        _ => Err(Error::Address(address)),
+    }
+}
+
 impl Kernel {
+    /// Claims what is kept in a directory of a switch's programs, for [`Kernel::attach`]. What would be in the way of that is
+    /// found first: nothing that runs is ended in vain. `me` is a random number.
+    ///
+    /// # Errors
+    /// As [`Kernel::attach`]; and if nothing can be kept there, or what is there is of a switch at another address.
+    pub fn claim(directory: &Path, address: SocketAddr, ports: &[String], me: u64) -> Result<Claim, Error> {
+        let here = address_of_switch(address)?;
+        devices(ports)?;
+        program::can_load().map_err(Error::Refused)?;
+        Claim::make(directory, here, me)
+    }
+
     /// Loads the programs for this switch, and attaches them to these devices. With a claim they are kept, and what a former
     /// process has kept of the same programs is taken over.
     ///
@@ -140,25 +175,13 @@ impl Kernel {
         ports: &[String],
         mut claim: Option<Claim>,
     ) -> Result<Self, Error> {
-        if ports.is_empty() {
-            return Err(Error::NoPorts);
-        }
+        let devices = devices(ports)?;
         let address = udp.address().map_err(|error| Error::Port {
             port: "of the socket".into(),
             step: "find out the address",
             error,
         })?;
-        let here = match address {
-            SocketAddr::V4(here) if !here.ip().is_unspecified() => here,
-            _ => return Err(Error::Address(address)),
-        };
-        let device = |port: &String| {
-            let step = "find the device";
-            let found = system::device(port);
-            let found = found.map_err(|error| Error::Port { port: port.clone(), step, error })?;
-            Ok((port.clone(), found))
-        };
-        let devices = ports.iter().map(device).collect::<Result<Vec<_>, _>>()?;
+        let here = address_of_switch(address)?;
         let mut model = Switch::new(blocks).expect("the rack's configuration was found possible");
         let directory = Directory::new(locks).expect("the rack's configuration was found possible");
         let written = [

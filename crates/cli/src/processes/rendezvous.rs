@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use rackmem::dataplane::Claim;
 use rackmem::dataplane::network::{self, Network};
+use rackmem::dataplane::{Claim, Kernel};
 use rackmem::transport::{PeerId, Terms, Transport, shm, udp};
 use rackmem::{Config, NodeId};
 use serde::{Deserialize, Serialize};
@@ -200,8 +200,11 @@ impl Rendezvous {
                 let udp = Arc::new(udp);
                 let at_ports = match wire {
                     Some(Wire { kernel: true, keep, .. }) if me == PeerId::SWITCH => {
-                        let claim = keep.as_ref().map(|keep| claim(keep, listen)).transpose()?;
                         let ports = Network::ports(addresses.len() - 1);
+                        // A former process of the switch has ended: it had the address. The number is keyed at random.
+                        let me = RandomState::new().hash_one(std::process::id());
+                        let claim = keep.as_ref().map(|keep| Kernel::claim(keep, listen, &ports, me));
+                        let claim = claim.transpose().map_err(|error| error.to_string())?;
                         Some(AtPorts { udp: Arc::clone(&udp), ports, claim })
                     }
                     _ => None,
@@ -210,14 +213,6 @@ impl Rendezvous {
             }
         }
     }
-}
-
-/// A former process of the switch has ended: it had the address.
-fn claim(keep: &Path, listen: SocketAddr) -> Result<Claim, String> {
-    let SocketAddr::V4(here) = listen else { return Err(format!("{listen} is no address of IPv4")) };
-    // Keyed at random, so no other process has it.
-    let me = RandomState::new().hash_one(std::process::id());
-    Claim::make(keep, here, me).map_err(|error| error.to_string())
 }
 
 /// What a switch takes whose program is in the kernel.

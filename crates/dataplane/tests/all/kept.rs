@@ -114,6 +114,9 @@ fn whoever_claims_last_has_them_and_the_one_before_is_told() {
         let there = "10.77.0.2:7400".parse().expect("an address");
         let refused = Claim::make(directory, there, 6).err().expect("it is of another switch");
         assert!(refused.to_string().contains("a switch at 10.77.0.1:7400"), "{refused}");
+        let here = "10.77.0.1:7400".parse().expect("an address");
+        let refused = Kernel::claim(directory, here, &["nobody".to_owned()], 8).err().expect("no such port");
+        assert!(refused.to_string().contains("port nobody: cannot find the device"), "{refused}");
         assert!(later.look(), "who was refused has claimed nothing");
         fs::create_dir(directory.join("of-somebody-else")).expect("it can be made");
         Claim::remove(directory).expect("it is ours");

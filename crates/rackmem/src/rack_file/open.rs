@@ -3,12 +3,11 @@
 //! What must always hold: all places of a rack are opened from the same file, so they agree on its shape and times.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dataplane::Claim;
+use dataplane::{Claim, Kernel};
 use membership::Timing;
 use transport::{PeerId, Transport, shm, udp};
 use wire::NodeId;
@@ -138,12 +137,10 @@ impl RackFile {
         location: &Location,
         data_plane: &DataPlane,
     ) -> Result<Option<Claim>, dataplane::kernel::Error> {
-        let DataPlane::Kernel { keep: Some(directory), .. } = data_plane else { return Ok(None) };
+        let DataPlane::Kernel { keep: Some(directory), ports } = data_plane else { return Ok(None) };
         let Placement::Udp { switch, .. } = &self.placement else { return Ok(None) };
-        match location.listen.unwrap_or(switch.listen) {
-            SocketAddr::V4(here) => Claim::make(directory, here, random_session()).map(Some),
-            other @ SocketAddr::V6(_) => Err(dataplane::kernel::Error::Address(other)),
-        }
+        let address = location.listen.unwrap_or(switch.listen);
+        Kernel::claim(directory, address, ports, random_session()).map(Some)
     }
 
     fn open_as(&self, place: PeerId, location: &Location) -> Result<Open, StartError> {
@@ -306,6 +303,13 @@ impl SwitchProcess {
     /// As [`open`](Self::open); and for the kernel, if the file does not say so: then nodes send what no program there knows.
     pub fn open_in(file: &RackFile, location: &Location, data_plane: &DataPlane) -> Result<Self, StartError> {
         let new = |transport| Self::new(&file.config, &file.process(), transport).map_err(StartError::Config);
+        let of_file = match &file.placement {
+            Placement::Udp { data_plane, .. } => data_plane,
+            Placement::SharedMemory { .. } => &DataPlane::Process,
+        };
+        if (of_file, data_plane.name()) == (&DataPlane::Process, "kernel") {
+            return Err(StartError::DataPlane);
+        }
         let claim = file.claim(location, data_plane).map_err(StartError::Kernel)?;
         let until = Instant::now() + if claim.is_some() { MOST_ENDING } else { Duration::ZERO };
         let open = loop {
@@ -321,9 +325,6 @@ impl SwitchProcess {
             (Open::SharedMemory(transport), _) => new(transport),
             (Open::Udp(transport), DataPlane::Process) => new(transport),
             (Open::Udp(transport), DataPlane::Kernel { ports, .. }) => {
-                if matches!(&file.placement, Placement::Udp { data_plane: DataPlane::Process, .. }) {
-                    return Err(StartError::DataPlane);
-                }
                 let switch = new(Arc::clone(&transport) as _)?;
                 switch.at_ports(&file.config, transport, ports, claim).map_err(StartError::Kernel)
             }

@@ -38,6 +38,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::Serialize;
 
+use rackmem::dataplane::Claim;
+
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
@@ -141,7 +143,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         rackmem::can_map().map_err(|why| Fault::usage(format_args!("nothing can be mapped here: {why}")))?;
     }
     let interrupt = Interrupt::listen()?;
-    let mut soak = rounds::Soak::start(args, &interrupt)?;
+    let outcome = soak(args, &interrupt);
+    // All its processes have ended.
+    let removed = args.keep.as_ref().map_or(Ok(()), |keep| Claim::remove(keep));
+    let stays = |error| format!("the switch's program stays at its ports: {error}");
+    outcome.and(removed.map_err(|error| Fault::failed(stays(error))))
+}
+
+/// Rounds, until something is wrong.
+fn soak(args: &Args, interrupt: &Interrupt) -> Result<(), Fault> {
+    let mut soak = rounds::Soak::start(args, interrupt)?;
     let mut done = Vec::new();
     let outcome = (0..args.rounds).try_for_each(|round| {
         let told = soak.round(round).map_err(|fault| soak.with_evidence(fault))?;

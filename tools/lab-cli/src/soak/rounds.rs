@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rackmem::dataplane::{Claim, network::Network};
+use rackmem::dataplane::network::Network;
 use random::Dice;
 use serde::Serialize;
 
@@ -324,16 +324,6 @@ impl<'a> Soak<'a> {
     /// A number below `bound`.
     pub(super) fn dice(&mut self, bound: u64) -> usize {
         self.random.below(bound) as usize
-    }
-}
-
-impl Drop for Soak<'_> {
-    fn drop(&mut self) {
-        if let Some(keep) = &self.args.keep
-            && let Err(error) = Claim::remove(keep)
-        {
-            eprintln!("{} stays, and the switch's program with it: {error}", keep.display());
-        }
     }
 }
 
