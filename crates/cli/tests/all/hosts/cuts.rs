@@ -12,7 +12,18 @@ use super::rig::{Rig, SWITCH, Shape, eventually, finishes, host};
 
 #[test]
 fn an_application_behind_a_cut_link_is_fenced_and_reads_nothing_stale() {
-    let Some(mut rig) = Rig::new("fenced", &Shape::usual()) else { return };
+    is_fenced("fenced", &Shape::usual());
+}
+
+#[test]
+fn so_it_is_if_the_switch_is_in_the_kernel() {
+    if let Some(shape) = Shape::in_kernel() {
+        is_fenced("fenced-kernel", &shape);
+    }
+}
+
+fn is_fenced(name: &str, shape: &Shape) {
+    let Some(mut rig) = Rig::new(name, shape) else { return };
     rig.start_switch();
     rig.start_node(0);
     let [stays, goes] = rig.join_all([1, 2]);

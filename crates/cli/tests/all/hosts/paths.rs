@@ -34,7 +34,11 @@ fn exchange(mut one: NodeHandle, mut other: NodeHandle) {
 
 /// A daemon gives the memory, and two applications exchange what is in it.
 fn hosts_share_memory(name: &str, hub: Hub, mtu: u32, block: &'static str) {
-    let Some(mut rig) = Rig::new(name, &Shape { hub, mtu, block, ..Shape::usual() }) else { return };
+    share_memory(name, &Shape { hub, mtu, block, ..Shape::usual() });
+}
+
+fn share_memory(name: &str, shape: &Shape) {
+    let Some(mut rig) = Rig::new(name, shape) else { return };
     rig.start_switch();
     rig.start_node(0);
     let racks = rig.join_all([1, 2]);
@@ -47,6 +51,13 @@ fn hosts_share_memory(name: &str, hub: Hub, mtu: u32, block: &'static str) {
 #[test]
 fn hosts_on_one_ethernet_share_memory() {
     hosts_share_memory("ethernet", Hub::Bridge { mtu: 1500 }, 1500, "4 KiB");
+}
+
+#[test]
+fn hosts_on_one_ethernet_share_memory_with_a_switch_in_the_kernel() {
+    if let Some(shape) = Shape::in_kernel() {
+        share_memory("in-kernel", &shape);
+    }
 }
 
 #[test]

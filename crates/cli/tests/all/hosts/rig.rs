@@ -58,13 +58,27 @@ pub(crate) struct Shape {
     pub(crate) block: &'static str,
     pub(crate) timeout: &'static str,
     pub(crate) mtu: u32,
+    /// The switch's programs are in the kernel of its host.
+    pub(crate) kernel: bool,
 }
 
 impl Shape {
+    /// The same, with the switch's programs in the kernel. Nothing if this machine does not take them.
+    pub(crate) fn in_kernel() -> Option<Self> {
+        let can = rackmem::dataplane::network::can_run();
+        if let Err(why) = &can {
+            assert!(
+                std::env::var("RACKMEM_HOSTS").as_deref() != Ok("required"),
+                "no switch in the kernel: {why}"
+            );
+        }
+        can.is_ok().then_some(Self { kernel: true, ..Self::usual() })
+    }
+
     /// Three nodes on one Ethernet.
     pub(crate) const fn usual() -> Self {
         let hub = Hub::Bridge { mtu: 1500 };
-        Self { hub, nodes: 3, unknown_peers: 0, block: "4 KiB", timeout: "2 s", mtu: 1500 }
+        Self { hub, nodes: 3, unknown_peers: 0, block: "4 KiB", timeout: "2 s", mtu: 1500, kernel: false }
     }
 }
 
@@ -111,6 +125,9 @@ impl Rig {
              runtime = \"run\"\n\n[switch]\nlisten = \"{switch}:{PORT}\"\nentries = 4096\n\
              metrics = \"{switch}:{METRICS}\"\n"
         );
+        if shape.kernel {
+            file.push_str("data_plane = \"kernel\"\nports = \"eth0\"\n");
+        }
         for node in 0..*nodes {
             let address = self.address(host(node));
             // Every other one listens at all its addresses.
