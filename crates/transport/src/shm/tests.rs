@@ -325,6 +325,8 @@ fn who_is_refused_by_a_peer_of_another_version_says_so() {
     until("the refusal", || {
         me.send(HOSTILE, Body::Control(b"hello?"), &mut Outgoing::new());
         if let Ok(caller) = accept_with(&peer.listener, SocketFlags::CLOEXEC) {
+            // Who hangs up on a greeting that was not heard takes back the answer, too.
+            until("its greeting", || matches!(hear_caller(&caller), Heard::This(_)));
             let mut answer = super::greeting::refusal(HOSTILE, &Terms::default());
             answer[7] += 1;
             send(&caller, &answer, SendFlags::NOSIGNAL).unwrap();
