@@ -46,6 +46,10 @@ fn share_memory(name: &str, shape: &Shape) {
     let [one, other] = [0, 1].map(|at: usize| racks[at].here());
     finishes("two hosts exchange what they write", move || exchange(one, other));
     assert_eq!(rig.network.fragments(), 0, "no packet was too long for a link");
+    rig.until_status(host(1), "programs in the kernel took packets, if there are some", |status| {
+        let taken = status["switch"]["kernel"]["blocks"]["taken"].as_u64();
+        taken.map_or(!shape.kernel, |taken| taken > 0)
+    });
 }
 
 #[test]
