@@ -4,7 +4,7 @@ use crate::rig;
 
 use membership::coordinator::Phase;
 use rig::{Faults, Rig};
-use wire::{Nanos, NodeId};
+use wire::{Nanos, NodeId, SwitchEpoch};
 
 const T: Nanos = Nanos::from_millis(1000);
 
@@ -174,6 +174,17 @@ fn a_coordinator_that_is_restarted_under_leases_loses_nobody_and_no_time() {
     rig.start_coordinator();
     assert!(rig.run_until(of_timeout(2), Rig::is_settled));
     assert_eq!(incarnations(&rig), before);
+}
+
+#[test]
+fn epochs_are_later_than_what_a_switch_that_outlived_its_coordinator_has_been_in() {
+    let mut rig = Rig::formed(13, 4);
+    rig.control = None;
+    rig.start_coordinator();
+    let latest = SwitchEpoch(1_000_000);
+    rig.control.as_mut().unwrap().coordinator.hear_of(latest);
+    assert!(rig.run_until(of_timeout(2), Rig::is_settled));
+    assert!(rig.coordinator().roster().epoch > latest);
 }
 
 #[test]
