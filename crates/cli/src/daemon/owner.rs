@@ -11,7 +11,7 @@ use std::thread;
 
 use rackmem::RackFile;
 use rackmem::dataplane::Claim;
-use rackmem::rack_file::{DataPlane, Placement};
+use rackmem::rack_file::DataPlane;
 use tracing::warn;
 
 use super::runtime;
@@ -51,10 +51,7 @@ pub(super) fn watch(stop: &Interrupt) -> Result<(), Fault> {
 
 /// Takes away what is kept of a switch's programs in the kernel, if its rack is one of `rackmem up` alone.
 pub(super) fn remove_kept(file: &RackFile) {
-    let Placement::Udp { data_plane: DataPlane::Kernel { keep: Some(directory), .. }, .. } = &file.placement
-    else {
-        return;
-    };
+    let DataPlane::Kernel { keep: Some(directory), .. } = file.data_plane() else { return };
     if let Err(error) = Claim::remove(directory) {
         warn!(target: "rackmem", "{} stays, and the switch's program with it: {error}", directory.display());
     }

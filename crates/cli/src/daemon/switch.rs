@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use rackmem::rack_file::{DataPlane, Placement};
+use rackmem::rack_file::DataPlane;
 use rackmem::{Ended, RackFile, SwitchProcess};
 use tracing::{info, warn};
 
@@ -69,30 +69,26 @@ enum Where {
 impl Args {
     /// Where the program runs: as the flags say, or the file.
     fn data_plane(&self, file: &RackFile) -> Result<DataPlane, Fault> {
-        let of_file = match &file.placement {
-            Placement::Udp { data_plane, .. } => data_plane.clone(),
-            Placement::SharedMemory { .. } => DataPlane::Process,
-        };
         let in_kernel = match self.data_plane {
             Some(given) => given == Where::Kernel,
-            None => of_file != DataPlane::Process,
+            None => *file.data_plane() != DataPlane::Process,
         };
         if !in_kernel {
-            let port = self.ports.first().map(|port| format!("--port {port} is where"));
-            let keep = self.keep.as_ref().map(|keep| format!("--keep {} is how", keep.display()));
+            let port = self.ports.first().map(|port| format!("--port {port}"));
+            let keep = self.keep.as_ref().map(|keep| format!("--keep {}", keep.display()));
             return match port.or(keep) {
                 None => Ok(DataPlane::Process),
                 Some(flag) => Err(Fault::usage(format_args!(
-                    "{flag} a program in the kernel would be, and this switch's runs in its process: add --data-plane kernel, or leave the flag out"
+                    "{flag} is for a program in the kernel, and this switch's runs in its process: add --data-plane kernel, or leave the flag out"
                 ))),
             };
         }
-        let (of_file, kept) = match of_file {
-            DataPlane::Kernel { ports, keep } => (ports, keep),
-            DataPlane::Process => (Vec::new(), None),
-        };
-        let ports = if self.ports.is_empty() { of_file } else { self.ports.clone() };
-        Ok(DataPlane::Kernel { ports, keep: self.keep.clone().or(kept) })
+        let (mut ports, mut keep) = (self.ports.clone(), self.keep.clone());
+        if let DataPlane::Kernel { ports: of_file, keep: kept } = file.data_plane() {
+            ports = if ports.is_empty() { of_file.clone() } else { ports };
+            keep = keep.or_else(|| kept.clone());
+        }
+        Ok(DataPlane::Kernel { ports, keep })
     }
 }
 

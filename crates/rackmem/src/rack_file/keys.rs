@@ -105,10 +105,7 @@ pub(super) const SWITCH: Keys = (
         // Who does not know of the queue takes a lock that was handed over for a lost one.
         same("queue", |file| file.config.queue.to_string()),
         // Where it is in the kernel, packets for it travel in datagrams that the program knows.
-        same("data_plane", |file| match &file.placement {
-            Placement::SharedMemory { .. } => "process".to_owned(),
-            Placement::Udp { data_plane, .. } => data_plane.name().to_owned(),
-        }),
+        same("data_plane", |file| file.data_plane().name().to_owned()),
         own("ports"),
         own("keep"),
         own("metrics"),

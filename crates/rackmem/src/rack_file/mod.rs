@@ -197,6 +197,14 @@ impl RackFile {
         (0..u16::try_from(self.config.nodes).expect("at most 64 nodes")).map(NodeId)
     }
 
+    /// Where the switch's coherence program runs.
+    pub const fn data_plane(&self) -> &DataPlane {
+        match &self.placement {
+            Placement::SharedMemory { .. } => &DataPlane::Process,
+            Placement::Udp { data_plane, .. } => data_plane,
+        }
+    }
+
     /// What carries the messages.
     pub fn transport(&self) -> TransportKind {
         match self.placement {

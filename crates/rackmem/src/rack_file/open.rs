@@ -290,11 +290,7 @@ impl SwitchProcess {
     /// If another process is the switch, or the system does not let us listen; and if its program belongs into the kernel, and
     /// the kernel or a port does not let us.
     pub fn open(file: &RackFile, location: &Location) -> Result<Self, StartError> {
-        let data_plane = match &file.placement {
-            Placement::Udp { data_plane, .. } => data_plane.clone(),
-            Placement::SharedMemory { .. } => DataPlane::Process,
-        };
-        Self::open_in(file, location, &data_plane)
+        Self::open_in(file, location, file.data_plane())
     }
 
     /// The same, with its coherence program in the kernel or in the process, whatever the file says.
@@ -303,11 +299,7 @@ impl SwitchProcess {
     /// As [`open`](Self::open); and for the kernel, if the file does not say so: then nodes send what no program there knows.
     pub fn open_in(file: &RackFile, location: &Location, data_plane: &DataPlane) -> Result<Self, StartError> {
         let new = |transport| Self::new(&file.config, &file.process(), transport).map_err(StartError::Config);
-        let of_file = match &file.placement {
-            Placement::Udp { data_plane, .. } => data_plane,
-            Placement::SharedMemory { .. } => &DataPlane::Process,
-        };
-        if (of_file, data_plane.name()) == (&DataPlane::Process, "kernel") {
+        if *data_plane != DataPlane::Process && *file.data_plane() == DataPlane::Process {
             return Err(StartError::DataPlane);
         }
         let claim = file.claim(location, data_plane).map_err(StartError::Kernel)?;
