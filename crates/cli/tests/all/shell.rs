@@ -1,6 +1,7 @@
 //! The command in a shell's hands: run, told to end, and looked after.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -25,6 +26,15 @@ pub(crate) fn mistake(args: &[&str], code: i32) -> String {
         text(&output.stderr)
     );
     text(&output.stderr)
+}
+
+/// Whether this machine takes a rack whose switch's programs are in the kernel. If not, that is said.
+pub(crate) fn can_have_kernel() -> bool {
+    let Err(why) = rackmem::dataplane::network::can_run() else { return true };
+    assert!(std::env::var("RACKMEM_HOSTS").as_deref() != Ok("required"), "no switch in the kernel: {why}");
+    // Not with a macro: what those print in a test that passes is thrown away.
+    let _ = std::io::stderr().write_all(format!("SKIPPED: no switch in the kernel: {why}\n").as_bytes());
+    false
 }
 
 /// As text.

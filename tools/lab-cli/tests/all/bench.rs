@@ -1,6 +1,6 @@
 //! What is measured stands beside its yardstick, over every transport.
 
-use crate::shell::Temporary;
+use crate::shell::{Temporary, can_have_kernel};
 
 fn misses_are_measured_beside_the_bare_exchange(transport: &str, more: &[&str]) {
     let temporary = Temporary::new(&format!("miss-{transport}{}", more.concat()));
@@ -39,11 +39,7 @@ fn misses_over_udp_are_measured_beside_the_bare_exchange() {
 
 #[test]
 fn the_switch_in_the_kernel_is_measured_beside_the_one_in_a_process() {
-    if let Err(why) = rackmem::dataplane::network::can_run() {
-        assert!(
-            std::env::var("RACKMEM_HOSTS").as_deref() != Ok("required"),
-            "no switch in the kernel: {why}"
-        );
+    if !can_have_kernel() {
         return;
     }
     let temporary = Temporary::new("wire");

@@ -1,8 +1,7 @@
 //! Graphs on racks in one process and of processes: verified, counted, and what is wrong with the input is said.
 
-use std::process::Stdio;
-
-use crate::shell::{Temporary, children_of, file, mistake, run, signal, text, until};
+use crate::racks::{a_dead_node_is_named, ctrl_c_ends_it};
+use crate::shell::{Temporary, file, mistake, run};
 
 fn both_kernels_are_verified(transport: &str, nodes: &str) {
     let temporary = Temporary::new(&format!("graph-{transport}"));
@@ -99,40 +98,12 @@ fn messages_and_bytes_are_within_the_budget() {
 
 #[test]
 fn a_node_that_dies_is_named() {
-    let temporary = Temporary::new("graph-dies");
-    let child = temporary
-        .command(&["graph", "--scale", "20", "--transport", "shm"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    until("the start of all processes", || children_of(child.id()).len() == 3);
-    signal("-KILL", *children_of(child.id()).iter().max().unwrap());
-    let output = child.wait_with_output().unwrap();
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("the process of node ") && told.contains("was killed by signal 9"), "{told}");
-    temporary.assert_nothing_left();
+    a_dead_node_is_named("graph", &["graph", "--scale", "20"]);
 }
 
 #[test]
 fn ctrl_c_ends_loading_in_one_process_and_in_several() {
-    for transport in ["inline", "shm"] {
-        let temporary = Temporary::new(&format!("graph-stop-{transport}"));
-        let child = temporary
-            .command(&["graph", "--scale", "20", "--transport", transport])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // Both the rack's processes, and the file descriptors of one, are there soon; loading takes seconds.
-        std::thread::sleep(std::time::Duration::from_millis(700));
-        signal("-INT", child.id());
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
-        assert_eq!(text(&output.stdout), "");
-        until("the end of all processes", || temporary.runtime_directories().is_empty());
-    }
+    ctrl_c_ends_it("graph", &["graph", "--scale", "20"]);
 }
 
 #[test]

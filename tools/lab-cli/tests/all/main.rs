@@ -6,6 +6,7 @@
 //! | `dissector` | what tshark shows of datagrams |
 //! | `graph` | graphs, on the same racks |
 //! | `tpcc` | TPC-C, on the same racks |
+//! | `racks` | what holds of both |
 //! | `search` | random runs, soaks |
 //! | `riscv` | programs for RISC-V |
 //! | `unwritable` | results that cannot be written |
@@ -18,6 +19,7 @@ mod dissector;
 mod documents;
 mod graph;
 mod peers;
+mod racks;
 mod riscv;
 mod search;
 #[path = "../../../../crates/cli/tests/all/shell.rs"]

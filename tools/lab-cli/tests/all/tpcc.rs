@@ -1,8 +1,7 @@
 //! TPC-C on racks in one process and of processes: consistent, counted, and what is wrong with flags is said.
 
-use std::process::Stdio;
-
-use crate::shell::{Temporary, children_of, mistake, signal, text, until};
+use crate::racks::{a_dead_node_is_named, ctrl_c_ends_it};
+use crate::shell::{Temporary, can_have_kernel, mistake};
 
 fn a_run_is_consistent_and_counted(transport: &str, nodes: &str, more: &[&str]) {
     let temporary = Temporary::new(&format!("tpcc-{transport}"));
@@ -44,9 +43,8 @@ fn tpcc_over_shared_memory_is_consistent() {
 
 #[test]
 fn tpcc_with_the_switch_in_the_kernel_is_consistent() {
-    match rackmem::dataplane::network::can_run() {
-        Ok(()) => a_run_is_consistent_and_counted("wire", "2", &[]),
-        Err(why) => assert!(std::env::var("RACKMEM_NEEDS_KERNEL").is_err(), "no switch in the kernel: {why}"),
+    if can_have_kernel() {
+        a_run_is_consistent_and_counted("wire", "2", &[]);
     }
 }
 
@@ -85,38 +83,10 @@ fn what_is_wrong_with_flags_and_memory_is_said_before_a_rack_is_started() {
 
 #[test]
 fn ctrl_c_ends_loading_in_one_process_and_in_several() {
-    for transport in ["inline", "shm"] {
-        let temporary = Temporary::new(&format!("tpcc-stop-{transport}"));
-        let child = temporary
-            .command(&["tpcc", "--scale", "1", "--threads", "1", "--transport", transport])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // The rack's processes are there soon; loading takes seconds.
-        std::thread::sleep(std::time::Duration::from_millis(700));
-        signal("-INT", child.id());
-        let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
-        assert_eq!(text(&output.stdout), "");
-        until("the end of all processes", || temporary.runtime_directories().is_empty());
-    }
+    ctrl_c_ends_it("tpcc", &["tpcc", "--scale", "1", "--threads", "1"]);
 }
 
 #[test]
 fn a_node_that_dies_is_named() {
-    let temporary = Temporary::new("tpcc-dies");
-    let child = temporary
-        .command(&["tpcc", "--scale", "1", "--threads", "1", "--transport", "shm"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    until("the start of all processes", || children_of(child.id()).len() == 3);
-    signal("-KILL", *children_of(child.id()).iter().max().unwrap());
-    let output = child.wait_with_output().unwrap();
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("the process of node ") && told.contains("was killed by signal 9"), "{told}");
-    temporary.assert_nothing_left();
+    a_dead_node_is_named("tpcc", &["tpcc", "--scale", "1", "--threads", "1"]);
 }

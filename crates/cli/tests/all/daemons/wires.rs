@@ -12,18 +12,11 @@ use std::{env, fs, thread};
 use rackmem::{Discipline, NodeId, Rack, RackFile};
 
 use super::rig::{Home, eventually, text};
-
-fn can_run() -> bool {
-    let can = rackmem::dataplane::network::can_run();
-    if let Err(why) = &can {
-        assert!(env::var("RACKMEM_HOSTS").as_deref() != Ok("required"), "no switch in the kernel: {why}");
-    }
-    can.is_ok()
-}
+use crate::shell::can_have_kernel;
 
 #[test]
 fn a_rack_over_wires_comes_up_with_its_switch_in_the_kernel_and_leaves_nothing() {
-    if !can_run() {
+    if !can_have_kernel() {
         return;
     }
     let home = Home::new("wire");
@@ -128,7 +121,7 @@ fn beside(home: &Home, up: u32) -> std::process::Child {
 #[test]
 fn kept_programs_go_on_without_their_process_and_the_next_one_takes_them_over() {
     let home = Home::new("kept");
-    let Some(kept) = can_run().then(|| Kept::mount(&home)).flatten() else { return };
+    let Some(kept) = can_have_kernel().then(|| Kept::mount(&home)).flatten() else { return };
     let directory = kept.0.join("rack");
     let keep = directory.to_str().unwrap();
     let refused = home.mistake(&["up", "--keep", keep], 2);
@@ -191,7 +184,7 @@ fn kept_programs_go_on_without_their_process_and_the_next_one_takes_them_over() 
 #[test]
 fn what_cannot_be_kept_is_refused_and_nothing_of_others_is_taken_away() {
     let home = Home::new("unkept");
-    let Some(kept) = can_run().then(|| Kept::mount(&home)).flatten() else { return };
+    let Some(kept) = can_have_kernel().then(|| Kept::mount(&home)).flatten() else { return };
     // No file system of bpf.
     let elsewhere = home.path("elsewhere");
     fs::create_dir(&elsewhere).unwrap();

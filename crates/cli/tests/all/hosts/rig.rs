@@ -15,6 +15,7 @@ use rackmem::{NodeId, Rack, RackFile, StartError};
 use serde_json::Value;
 
 use super::network::{Hub, Network};
+use crate::shell::can_have_kernel;
 
 /// Longer than anything here takes on a busy machine.
 const MOST_WAIT: Duration = Duration::from_secs(60);
@@ -65,14 +66,7 @@ pub(crate) struct Shape {
 impl Shape {
     /// The same, with the switch's programs in the kernel. Nothing if this machine does not take them.
     pub(crate) fn in_kernel() -> Option<Self> {
-        let can = rackmem::dataplane::network::can_run();
-        if let Err(why) = &can {
-            assert!(
-                std::env::var("RACKMEM_HOSTS").as_deref() != Ok("required"),
-                "no switch in the kernel: {why}"
-            );
-        }
-        can.is_ok().then_some(Self { kernel: true, ..Self::usual() })
+        can_have_kernel().then_some(Self { kernel: true, ..Self::usual() })
     }
 
     /// Three nodes on one Ethernet.
