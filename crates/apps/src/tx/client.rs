@@ -464,7 +464,7 @@ impl Client {
         self.finish(mem, Phase::Running).await.map(|_| ())
     }
 
-    /// Lets some time pass, on live and on simulated racks alike: so many looks at its own log.
+    /// Lets some time pass, on live racks and on simulated ones: so many looks at its own log.
     ///
     /// # Errors
     /// If the rack's memory fails.
