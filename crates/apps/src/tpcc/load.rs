@@ -2,7 +2,7 @@
 //!
 //! What must always hold: the twelve conditions, when it is done.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rackmem::Memory;
 
@@ -13,15 +13,6 @@ use super::schema::{
     of_payment, of_warehouse, stock,
 };
 use crate::tx::{Client, Error, Table};
-
-/// How far loading is, and whether it shall stop: for other threads.
-#[derive(Debug, Default)]
-pub struct Loading {
-    /// Set to make whoever loads stop.
-    pub stop: AtomicBool,
-    /// Rows that were loaded.
-    pub rows: AtomicU64,
-}
 
 /// The client whose payments are those of the first population.
 const LOADER: u64 = 0xffff;
@@ -39,10 +30,10 @@ struct Loader<'a, M> {
     draw: Draw,
     scale: Scale,
     warehouse: u64,
-    loading: &'a Loading,
+    rows: &'a AtomicU64,
 }
 
-/// Loads a warehouse. False if it was to stop.
+/// Loads a warehouse, and counts the rows for other threads.
 ///
 /// # Errors
 /// If the rack's memory fails or is full.
@@ -51,10 +42,10 @@ pub async fn load<M: Memory>(
     mem: &mut M,
     (scale, warehouse): (Scale, u64),
     seed: u64,
-    loading: &Loading,
-) -> Result<bool, Error> {
+    rows: &AtomicU64,
+) -> Result<(), Error> {
     let draw = Draw::new(random::mix(seed ^ warehouse << 32), scale);
-    let mut loader = Loader { client, mem, draw, scale, warehouse, loading };
+    let mut loader = Loader { client, mem, draw, scale, warehouse, rows };
     if warehouse == 1 {
         loader.items().await?;
     }
@@ -64,25 +55,18 @@ pub async fn load<M: Memory>(
         loader.customers(district).await?;
         loader.orders(district).await?;
     }
-    Ok(!loading.stop.load(Relaxed))
+    Ok(())
 }
 
 impl<M: Memory> Loader<'_, M> {
     async fn add(&mut self, table: Table, key: u128, more_keys: &[u128], bytes: &[u8]) -> Result<(), Error> {
         self.client.load(self.mem, (table, key), more_keys, bytes).await?;
-        self.loading.rows.fetch_add(1, Relaxed);
+        self.rows.fetch_add(1, Relaxed);
         Ok(())
-    }
-
-    fn stopped(&self) -> bool {
-        self.loading.stop.load(Relaxed)
     }
 
     async fn items(&mut self) -> Result<(), Error> {
         for number in 1..=self.scale.items() {
-            if self.stopped() {
-                break;
-            }
             let mut words = [self.draw.number(1, 10_000), 0];
             words[item::PRICE] = self.draw.number(100, 10_000);
             let mut bytes = row(ITEM, &words);
@@ -99,9 +83,6 @@ impl<M: Memory> Loader<'_, M> {
         self.address(&mut bytes[16..]);
         self.add(WAREHOUSE, of_warehouse(self.warehouse), &[], &bytes).await?;
         for number in 1..=self.scale.items() {
-            if self.stopped() {
-                break;
-            }
             let mut bytes = row(STOCK, &[self.draw.number(10, 100)]);
             for district in 1..=DISTRICTS {
                 self.draw.text(&mut bytes[stock::district(district)], 24);
@@ -124,9 +105,6 @@ impl<M: Memory> Loader<'_, M> {
     async fn customers(&mut self, district: u64) -> Result<(), Error> {
         let (warehouse, since) = (self.warehouse, self.mem.now().0.max(1));
         for number in 1..=self.scale.customers() {
-            if self.stopped() {
-                break;
-            }
             let mut words = [0; 7];
             words[customer::CREDIT_LIMIT] = 5_000_000;
             words[customer::DISCOUNT] = self.draw.number(0, 5000);
@@ -160,9 +138,6 @@ impl<M: Memory> Loader<'_, M> {
         let (warehouse, orders) = (self.warehouse, self.scale.customers());
         let entered = self.mem.now().0.max(1);
         for (number, customer) in (1..).zip(self.draw.permutation(orders)) {
-            if self.stopped() {
-                break;
-            }
             let delivered = number <= orders - self.scale.new_orders();
             let carrier = if delivered { self.draw.number(1, 10) } else { NONE };
             let lines = self.draw.number(5, 15);

@@ -40,6 +40,6 @@ mod stock_level;
 mod worker;
 
 pub use consistency::{Broken, check};
-pub use load::{Loading, load};
+pub use load::load;
 pub use schema::{Scale, TABLES};
 pub use worker::{Done, Transaction, Worker};

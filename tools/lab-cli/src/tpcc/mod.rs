@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         Setup { threads, shrink, distribution, seed, transactions, plain_bytes: args.plain_bytes(scale) };
     let nodes = Nodes::<Part>::start(transport, &spec, &setup, &interrupt)?;
     let mut rack = TpccRack { nodes, count, scale, checks: 0, interrupt: &interrupt };
-    let load_seconds = rack.load(Side::Rack)?;
+    let (rows, load_seconds) = rack.load(Side::Rack)?;
     rack.load(Side::Plain)?;
     let mut of_rounds = Vec::new();
     for run in 0..rounds {
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let report = TpccReport {
         warehouses: scale.warehouses,
         rows_shrunk_by: shrink,
-        rows: scale.first_rows(),
+        rows,
         distribution_percent: distribution,
         nodes: count,
         threads,
@@ -87,18 +87,21 @@ impl TpccRack<'_> {
         if side == Side::Rack { 0..self.count } else { 0..1 }
     }
 
-    /// Loads a database, and checks it. Gives the seconds that loading took.
-    fn load(&mut self, side: Side) -> Result<f64, Fault> {
+    /// Loads a database, and checks it. Gives how many rows it has, and the seconds that loading took.
+    fn load(&mut self, side: Side) -> Result<(u64, f64), Fault> {
         let root: Result<u64, String> = self.nodes.ask(0, Order::Create(side))?;
         let root = root.map_err(|why| Fault::failed(format_args!("cannot create the database: {why}")))?;
-        let (began, rows) = (Instant::now(), self.scale.first_rows());
-        let mut progress = Progress::start(format!("rows loaded{}", side.suffix()), rows);
-        let done = self.begin(self.on(side), Task::Load(side, root), |done| progress.show(done));
+        let (began, mut rows) = (Instant::now(), 0);
+        let mut progress = Progress::start(format!("rows loaded{}", side.suffix()), self.scale.first_rows());
+        let done = self.begin(self.on(side), Task::Load(side, root), |done| {
+            rows = done;
+            progress.show(done);
+        });
         let took = began.elapsed();
         done?;
         progress.finish(rows, took);
         self.check(side, true)?;
-        Ok(took.as_secs_f64())
+        Ok((rows, took.as_secs_f64()))
     }
 
     /// Runs transactions on all threads.

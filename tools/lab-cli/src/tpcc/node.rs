@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use apps::tpcc::{Broken, Loading, Scale, TABLES, Transaction, Worker, check, load};
+use apps::tpcc::{Broken, Scale, TABLES, Transaction, Worker, check, load};
 use apps::tx::{Client, Database, Error};
 use rackmem::{GlobalAddr, Memory, NodeHandle, block_on};
 use serde::{Deserialize, Serialize};
@@ -131,8 +131,7 @@ struct Threads<M> {
     /// While nothing is under way.
     clients: Vec<Client>,
     at_work: Vec<JoinHandle<Result<Back, Error>>>,
-    loading: Arc<Loading>,
-    /// Transactions that have ended.
+    /// Rows that were loaded, or transactions that have ended.
     done: Arc<AtomicU64>,
 }
 
@@ -148,7 +147,6 @@ impl<M: Memory + Clone + Send + 'static> Threads<M> {
             database: None,
             clients: Vec::new(),
             at_work: Vec::new(),
-            loading: Arc::default(),
             done: Arc::default(),
         }
     }
@@ -161,17 +159,18 @@ impl<M: Memory + Clone + Send + 'static> Threads<M> {
 
     fn begin(&mut self, task: Task) -> Result<(), Error> {
         let (scale, Setup { distribution, seed, transactions, .. }) = (self.scale, self.setup);
+        self.done.store(0, Relaxed);
         match task {
             Task::Load(_, root) => {
                 let root = GlobalAddr::from_bits(root);
                 let database = block_on(Database::open(&mut self.mem.clone(), root, TABLES))?;
                 for id in self.first..self.first + self.count {
                     let (mut mem, database) = (self.mem.clone(), database.clone());
-                    let loading = Arc::clone(&self.loading);
+                    let rows = Arc::clone(&self.done);
                     self.spawn(move || {
                         block_on(async {
                             let mut client = Client::new(&mut mem, &database, id as usize).await?;
-                            load(&mut client, &mut mem, (scale, id + 1), seed, &loading).await?;
+                            load(&mut client, &mut mem, (scale, id + 1), seed, &rows).await?;
                             Ok(Back::Client(Box::new(client), None))
                         })
                     });
@@ -179,7 +178,6 @@ impl<M: Memory + Clone + Send + 'static> Threads<M> {
                 self.database = Some(database);
             }
             Task::Run(_, run) => {
-                self.done.store(0, Relaxed);
                 for (id, client) in (self.first..).zip(std::mem::take(&mut self.clients)) {
                     let worker = Worker::new(client, (id, run), (scale, id + 1), distribution, seed);
                     let (mem, done) = (self.mem.clone(), Arc::clone(&self.done));
@@ -203,11 +201,11 @@ impl<M: Memory + Clone + Send + 'static> Threads<M> {
     }
 
     fn far(&mut self) -> Far<Ended> {
-        let done = self.done.load(Relaxed) + self.loading.rows.load(Relaxed);
-        if self.at_work.iter().any(|thread| !thread.is_finished()) {
+        let at_work = self.at_work.iter().any(|thread| !thread.is_finished());
+        let done = self.done.load(Relaxed);
+        if at_work {
             return Far { done, ended: None };
         }
-        self.loading.rows.store(0, Relaxed);
         let mut ended = Ended::Loaded;
         for thread in std::mem::take(&mut self.at_work) {
             match thread.join().expect("a thread with a warehouse panicked") {
