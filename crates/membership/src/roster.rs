@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 
-use node::View;
+use node::{Kept, View};
 use wire::{Copyset, Incarnation, NodeId, SwitchEpoch};
 
 /// An incarnation of a node, told apart from all others by a random number that its process drew when it started.
@@ -31,18 +31,34 @@ pub struct Roster {
     pub epoch: SwitchEpoch,
     /// The last incarnation of each node. A node that has never been there has session 0, and is not alive.
     pub entries: Vec<RosterEntry>,
+    /// Where each memory with copies is. As many as nodes, or none.
+    pub memories: Vec<Kept>,
 }
 
 impl Roster {
     /// Before the first epoch.
     pub(crate) fn empty(nodes: usize) -> Self {
-        Self { epoch: SwitchEpoch(0), entries: alloc::vec![RosterEntry::default(); nodes] }
+        Self { epoch: SwitchEpoch(0), entries: alloc::vec![RosterEntry::default(); nodes], memories: Vec::new() }
     }
 
     /// The nodes that are up.
     pub fn live(&self) -> Copyset {
         let up = self.entries.iter().enumerate().filter(|(_, entry)| entry.alive);
         up.map(|(node, _)| NodeId(u16::try_from(node).expect("at most 64 nodes"))).collect()
+    }
+
+    /// An epoch begins, in which these nodes are not what they were: who has what of memories with so many copies. One that nobody has
+    /// any more begins anew.
+    pub(crate) fn keep_copies(&mut self, copies: usize, changed: Copyset) {
+        let nodes = self.entries.len();
+        self.memories.resize(if copies > 1 { nodes } else { 0 }, Kept::default());
+        let (live, life) = (self.live(), Incarnation(self.epoch.0));
+        for (i, kept) in self.memories.iter_mut().enumerate() {
+            kept.by = kept.by.iter().filter(|node| live.contains(*node) && !changed.contains(*node)).collect();
+            if kept.by.is_empty() && !live.is_empty() {
+                *kept = Kept::anew(life, i, (nodes, copies), live);
+            }
+        }
     }
 
     /// True if the node is up in this very incarnation.
@@ -56,6 +72,7 @@ impl Roster {
             epoch: self.epoch,
             incarnations: self.entries.iter().map(|entry| entry.alive.then_some(entry.incarnation)).collect(),
             shadow: self.live().iter().next().unwrap_or_default(),
+            memories: self.memories.clone(),
         }
     }
 }

@@ -120,7 +120,10 @@ pub trait Store {
     /// If a thread is writing in it.
     fn read(&mut self, frame: FrameId) -> Result<DataRef, Pinned>;
 
-    /// Gives back a copy made by [`Store::retain`] or [`Store::read`].
+    /// A copy of contents that came with a packet, to be given back like a retained one.
+    fn keep(&mut self, data: DataRef) -> DataRef;
+
+    /// Gives back a copy made by [`Store::retain`], [`Store::read`] or [`Store::keep`].
     fn discard(&mut self, retained: DataRef);
 
     /// The contents of a block of this node's own memory.

@@ -82,9 +82,52 @@ crate::listed! {
         /// The allocation is gone, or why not.
         FreeReply = 36,
 
+        /// A block of a batch, from the node that has changed it to one that keeps a copy: hold it, until the batch is committed.
+        /// `arg`: its place in what goes there, in the upper half, and of how many. `copyset`: who takes part.
+        Prepare = 37,
+        /// So many blocks of the batch are here (`arg`).
+        Prepared = 38,
+        /// All who take part hold the whole batch: take it into memory.
+        Commit = 39,
+        /// It is there.
+        Committed = 40,
+        /// The node that a batch came from is gone, and nobody said that it is committed: what became of it with you? `arg` names
+        /// the node in its upper 16 bits, and its incarnation in the lower 32.
+        Inquire = 41,
+        /// Bits 32 to 39 of `arg` say what ([`crate::BatchFate`]); the others are as they came.
+        Inquired = 42,
+        /// The home of a memory with copies has granted a chunk or marked blocks: whoever keeps a copy does the same.
+        Replicate = 43,
+        /// It has.
+        Replicated = 44,
+
         /// A request: read a few words of a modified block where it is, and keep no copy. The lower half of `arg` says
         /// which: the offset in the block in its upper 20 bits, the length in its lower 12.
         Peek = 11,
+    }
+}
+
+/// What became of a batch at a node that takes part in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum BatchFate {
+    /// It is not whole here, and never will be.
+    Discarded = 0,
+    /// It is here as a whole, and nobody has said more.
+    Prepared = 1,
+    /// It is in memory.
+    Committed = 2,
+}
+
+impl BatchFate {
+    /// The fate with this wire form.
+    pub const fn from_wire(bits: u64) -> Option<Self> {
+        match bits {
+            0 => Some(Self::Discarded),
+            1 => Some(Self::Prepared),
+            2 => Some(Self::Committed),
+            _ => None,
+        }
     }
 }
 

@@ -39,7 +39,7 @@ pub mod rules;
 pub mod time;
 
 pub use addr::{BlockSize, BlockTag, Discipline, GlobalAddr, NoAddress};
-pub use coherence::{GlobalStatus, PacketKind, Refusal, Status};
+pub use coherence::{BatchFate, GlobalStatus, PacketKind, Refusal, Status};
 pub use copyset::Copyset;
 pub use header::{Headed, HeaderField, HeaderFields, LockField};
 pub use ids::{Endpoint, Incarnation, NodeId, RequesterId, Seq, SlotId, SwitchEpoch};

@@ -201,6 +201,27 @@ rules! {
         /// What a home knew is kept until it has rebuilt its directory, over further restarts.
         KnowledgeIsKept,
     }
+    /// The rules of memory with copies.
+    COPIES {
+        /// A block that was written leaves its node when the writes before it are committed.
+        CommitBeforeGiving,
+        /// What is in a batch is protected, so that it is seen when it is written again.
+        BatchesProtect,
+        /// Nobody writes again in a block of a batch before all its blocks are protected.
+        BatchesAreOneMoment,
+        /// A block lock is released when the writes before it are committed.
+        CommitBeforeRelease,
+        /// An allocation is freed when the writes before it are committed.
+        CommitBeforeFree,
+        /// A batch takes effect when all who take part hold the whole of it.
+        BatchesAreWhole,
+        /// What became of a dead node's batch is asked of all who took part.
+        FateIsAsked,
+        /// A home with copies decides nothing until every node has committed what it had changed, and knows what became of the dead's batches.
+        HomeAwaitsBatches,
+        /// A grant or a mark is answered when all copies have it.
+        CallsAreReplicated,
+    }
     /// The rules of the locks that carry their data.
     LOCKS {
         // The directory.

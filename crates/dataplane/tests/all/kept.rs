@@ -58,7 +58,7 @@ fn attach(nodes: usize, ports: &[String], claim: Option<Claim>) -> Kernel {
     };
     let udp = Arc::new(UdpTransport::bind(&config).expect("nobody else is there"));
     let epoch = SwitchEpoch(0);
-    let blocks = SwitchConfig { nodes, entries: 64, epoch, queue: false, peeks: true };
+    let blocks = SwitchConfig { nodes, entries: 64, epoch, queue: false, peeks: true, copies: false };
     let locks = DirectoryConfig { at: LockEnd::Switch, nodes, entries: 64, epoch };
     Kernel::attach(&blocks, &locks, udp, ports, claim).expect("it can be attached")
 }

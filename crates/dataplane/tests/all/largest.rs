@@ -16,7 +16,7 @@ fn programs_for_64_nodes_are_taken() {
     let entries = 375_000;
     for queue in [false, true] {
         let switch =
-            Switch::new(&SwitchConfig { nodes, entries, epoch, queue, peeks: true }).expect("it fits");
+            Switch::new(&SwitchConfig { nodes, entries, epoch, queue, peeks: true, copies: false }).expect("it fits");
         let program = switch.for_kernel(Frames::Datagrams(TERMS, Output::Ports)).expect("short enough jumps");
         println!("blocks, queue {queue}: {} instructions", program.code.instructions.len());
         if loaded(&program).is_none() {

@@ -248,6 +248,7 @@ impl Config {
             epoch: SwitchEpoch(0),
             queue: self.queue,
             peeks: self.peek,
+            copies: false,
         }
     }
 

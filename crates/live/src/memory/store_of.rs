@@ -233,6 +233,10 @@ impl Store for StoreOf<'_> {
         Ok(data)
     }
 
+    fn keep(&mut self, data: DataRef) -> DataRef {
+        Location::Retained(self.memory().retained.keep(self.find(data))).on(self.me)
+    }
+
     fn discard(&mut self, retained: DataRef) {
         match Location::of(retained) {
             (node, Location::Retained(copy)) if node == self.me => self.memory().retained.discard(copy),

@@ -79,6 +79,7 @@ impl NetworkedSwitch {
             coordinator: Coordinator::new(
                 CoordinatorConfig {
                     nodes: setup.rack.nodes,
+                    copies: setup.rack.copies,
                     origin: setup.origin,
                     session: setup.session,
                     timing: setup.timing,

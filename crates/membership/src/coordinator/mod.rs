@@ -28,6 +28,8 @@ const KEPT_DUMPS: usize = 8;
 pub struct CoordinatorConfig {
     /// Nodes of the rack.
     pub nodes: usize,
+    /// On how many of them memory with copies is kept; 1: there is no such memory.
+    pub copies: usize,
     /// Its epochs are later than this one. Seconds since some year will do: then a coordinator that hears of no
     /// earlier one does not reuse its numbers.
     pub origin: SwitchEpoch,
@@ -390,13 +392,19 @@ impl Coordinator {
 
     fn on_know(&mut self, now: Nanos, know: Know, out: &mut Vec<Effect>) {
         let new = know.roster.epoch > self.roster.epoch;
-        if self.settled || !new || know.roster.entries.len() != self.config.nodes {
+        if self.settled || !new || !self.fits(&know.roster) {
             self.counters.refused += u64::from(!self.settled && new);
             return;
         }
         self.highest = self.highest.max(know.roster.epoch);
         self.roster = know.roster;
         self.review(now, out);
+    }
+
+    /// True for a roster of a rack of this shape.
+    fn fits(&self, roster: &Roster) -> bool {
+        let memories = if self.config.copies > 1 { self.config.nodes } else { 0 };
+        roster.entries.len() == self.config.nodes && roster.memories.len() == memories
     }
 
     fn answer(&mut self, now: Nanos, beat: &Beat, out: &mut Vec<Effect>) {

@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
+use wire::{Copyset, Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::contact::Contact;
 use super::{Change, Coordinator, Effect, End, NodeSlot, Phase};
@@ -76,7 +76,7 @@ impl Coordinator {
         let latest = self.highest.max(self.roster.epoch);
         let epoch = SwitchEpoch(latest.0.saturating_add(1));
         let admitted: Vec<NodeId> = self.callers().map(|(node, _)| node).collect();
-        let mut changes = Vec::new();
+        let (mut changes, mut changed) = (Vec::new(), Copyset::EMPTY);
         for node in (0..self.config.nodes).map(|node| NodeId(u16::try_from(node).expect("at most 64 nodes")))
         {
             let before = self.roster.entries[node.index()];
@@ -90,6 +90,9 @@ impl Coordinator {
                 self.buried.insert(entry.session);
                 entry.alive = false;
             }
+            if entry.session != before.session || !entry.alive {
+                changed = changed.with(node);
+            }
             if before.alive && (!entry.alive || entry.session != before.session) {
                 let (why, statistics) = ended.unwrap_or((End::Missing, Vec::new()));
                 changes.push((node, Change::Ended { why, statistics }));
@@ -99,6 +102,7 @@ impl Coordinator {
             }
         }
         self.roster.epoch = epoch;
+        self.roster.keep_copies(self.config.copies, changed);
         self.highest = epoch;
         self.settled = true;
         self.phase = Phase::Restarting;

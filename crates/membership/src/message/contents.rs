@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use node::Kept;
 use switch::coherence::{Dump, EntryView};
 use wire::{BlockTag, Copyset, GlobalStatus, Incarnation, NodeId};
 
@@ -42,6 +43,11 @@ pub(crate) fn encode_roster(roster: &Roster, out: &mut Vec<u8>) {
         out.extend(entry.session.0.to_le_bytes());
         out.extend([u8::from(entry.alive), u8::from(entry.returned)]);
     }
+    out.push(u8::from(!roster.memories.is_empty()));
+    for kept in &roster.memories {
+        out.extend(kept.life.0.to_le_bytes());
+        out.extend(kept.by.bits().to_le_bytes());
+    }
 }
 
 pub(crate) fn read_roster(reader: &mut Reader<'_>) -> Option<Roster> {
@@ -60,7 +66,15 @@ pub(crate) fn read_roster(reader: &mut Reader<'_>) -> Option<Roster> {
         let (alive, returned) = (reader.bool()?, reader.bool()?);
         entries.push(RosterEntry { incarnation, session, alive, returned });
     }
-    Some(Roster { epoch, entries })
+    let mut memories = Vec::new();
+    for _ in 0..if reader.bool()? { nodes } else { 0 } {
+        let (life, by) = (Incarnation(reader.u32()?), Copyset::from_bits(reader.u64()?));
+        if life.0 > epoch.0 || by.iter().any(|node| node.index() >= nodes) {
+            return None;
+        }
+        memories.push(Kept { life, by });
+    }
+    Some(Roster { epoch, entries, memories })
 }
 
 /// The part of a dump that the home needs.

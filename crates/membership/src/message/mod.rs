@@ -25,7 +25,7 @@ pub const MOST_PARTS: u32 = 8 << 10;
 /// A later epoch than this is a lie: epochs count from seconds since some year, one a change.
 pub const LAST_EPOCH: SwitchEpoch = SwitchEpoch(u32::MAX - (1 << 20));
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const BEAT: u8 = 1;
 const PULSE: u8 = 2;
 const KNOW: u8 = 3;

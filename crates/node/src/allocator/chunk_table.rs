@@ -133,6 +133,19 @@ impl ChunkTable {
         Err(OutOfMemory { longest: longest * self.geometry.block.bytes() })
     }
 
+    /// Grants these very chunks, as another table of the same memory has done. False if they are no chunks of it.
+    pub fn grant_this(&mut self, node: NodeId, range: BlockRange, discipline: Discipline) -> bool {
+        let Some(numbers) = range.numbers(self.geometry.block) else { return false };
+        if range.home() != self.home || numbers.start == 0 || numbers.end > self.blocks {
+            return false;
+        }
+        for (chunk, _) in self.geometry.pieces(numbers) {
+            let slot = usize::try_from(chunk).expect("the table has this chunk");
+            self.chunks[slot] = Some(Grant { owner: node, orphaned: false, discipline, live: LiveBlocks::default() });
+        }
+        true
+    }
+
     /// Takes back whole chunks, as granted or any part of it.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ use crate::coherence::cache_agent::canonical::CacheAgentState;
 use crate::coherence::context::Context;
 use crate::coherence::home::canonical::HomeState;
 use crate::coherence::message::Effect;
-use crate::coherence::node::Node;
+use crate::coherence::node::{Node, context};
 use crate::coherence::requester::canonical::RequestersState;
 use crate::store::{DataRef, Moment, Store};
 use wire::Nanos;
@@ -112,18 +112,7 @@ impl<R: Rules> Node<R> {
 
     /// Purges a block, as the allocator does when the block's incarnation has ended.
     pub fn purge<S: Store>(&mut self, at: Moment, tag: BlockTag, store: &mut S, out: &mut Vec<Effect>) {
-        let cx = &mut Context {
-            rules: self.rules,
-            now: at.now,
-            random: at.random,
-            config: &self.config,
-            down: self.down,
-            incarnations: &self.incarnations,
-            counters: &mut self.counters,
-            store,
-            out,
-        };
-        self.requesters.purge(cx, tag);
+        self.requesters.purge(&mut context!(self, at, store, out), tag);
     }
 }
 

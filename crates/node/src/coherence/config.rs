@@ -117,6 +117,9 @@ pub struct NodeConfig {
     pub hold_time: HoldTime,
     /// Which reads are done where the block is.
     pub peeks: Peeks,
+    /// On how many nodes each block of memory with copies is kept; 1: there is no such memory. With more, a rack has as many of these
+    /// memories as nodes, and the ids behind those of the nodes name them.
+    pub copies: usize,
     /// The node that shadows the switch's TAG array.
     pub shadow: NodeId,
     /// The incarnation of the switch.
@@ -146,9 +149,19 @@ impl NodeConfig {
             refusals_before_queue: 3,
             hold_time: HoldTime::NONE,
             peeks: Peeks::NEVER,
+            copies: 1,
             shadow: NodeId(0),
             switch_epoch: SwitchEpoch(0),
             incarnation: Incarnation(0),
         }
+    }
+    /// How many memories the rack has: one of each node, and as many with copies if there are such.
+    pub const fn memories(&self) -> usize {
+        if self.copies > 1 { 2 * self.nodes } else { self.nodes }
+    }
+
+    /// True for a memory with copies.
+    pub const fn is_copied(&self, memory: NodeId) -> bool {
+        memory.index() >= self.nodes
     }
 }

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use wire::{BlockTag, Copyset, Endpoint, Incarnation, Nanos, Packet};
 
 use crate::coherence::config::NodeConfig;
+use crate::coherence::copies::Copies;
 use crate::coherence::counters::Counters;
 use crate::coherence::message::{Effect, Message, Outcome};
 use crate::store::DataRef;
@@ -17,8 +18,9 @@ pub(crate) struct Context<'a, S, R> {
     pub(crate) counters: &'a mut Counters,
     /// The nodes that are down.
     pub(crate) down: Copyset,
-    /// The lives that the nodes are in.
+    /// The lives that the nodes are in, and the memories with copies, which have only one.
     pub(crate) incarnations: &'a [Incarnation],
+    pub(crate) copies: &'a mut Copies,
     pub(crate) store: &'a mut S,
     pub(crate) out: &'a mut Vec<Effect>,
 }

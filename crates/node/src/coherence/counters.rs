@@ -61,6 +61,12 @@ pub struct Counters {
     pub salvaged: u64,
     /// Blocks of this home whose only current copy died.
     pub lost: u64,
+    /// Batches of changed blocks that this node has committed to copies.
+    pub batches: u64,
+    /// Blocks in them, counted once for each batch.
+    pub batched: u64,
+    /// Batches of dead nodes that this one took part in, and that took effect.
+    pub inherited: u64,
     /// Most refusals that one operation saw before it was granted.
     pub worst_refusals: u64,
     /// Packets dropped, by [`Drop`].
@@ -110,6 +116,9 @@ impl Counters {
         self.new_epochs += other.new_epochs;
         self.salvaged += other.salvaged;
         self.lost += other.lost;
+        self.batches += other.batches;
+        self.batched += other.batched;
+        self.inherited += other.inherited;
         self.worst_refusals = self.worst_refusals.max(other.worst_refusals);
     }
 }

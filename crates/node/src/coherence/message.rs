@@ -56,6 +56,8 @@ pub enum Outcome {
     },
     /// The allocation is gone, and no cached copy of a block that is now empty is left.
     Freed,
+    /// What this node had written is in all copies.
+    Synced,
     /// It cannot be done.
     Failed(Refusal),
 }

@@ -8,6 +8,7 @@
 //! | `home/` | memory, and the entries that the switch does not keep |
 //! | `allocation/` | chunks and allocations |
 //! | `shadow/` | on one node: which blocks deserve the switch |
+//! | `copies/` | memory that outlives its node: what of a dead node's writes survives |
 //! | `recovery/` | what a node reports in a new epoch, and what its home makes of it |
 //! | `canonical.rs` | states that cannot be told apart, for searches |
 //! | `config.rs`, `message.rs`, `counters.rs`, `context.rs`, `round_trip.rs`, `window.rs` | what they share |
@@ -17,6 +18,7 @@ mod cache_agent;
 pub mod canonical;
 pub(crate) mod config;
 mod context;
+pub(crate) mod copies;
 pub(crate) mod counters;
 pub mod home;
 pub(crate) mod message;

@@ -12,6 +12,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use sorted::Map;
 use wire::{
     AllRules, BlockTag, Copyset, Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal, Rules, SlotId,
 };
@@ -21,6 +22,7 @@ use crate::coherence::allocation::Allocation;
 use crate::coherence::cache_agent::CacheAgent;
 use crate::coherence::config::NodeConfig;
 use crate::coherence::context::Context;
+use crate::coherence::copies::Copies;
 use crate::coherence::counters::Counters;
 use crate::coherence::home::HomeAgent;
 use crate::coherence::message::{Effect, Started};
@@ -37,6 +39,9 @@ pub struct Node<R: Rules = AllRules> {
     pub(crate) requesters: Requesters,
     pub(crate) cache_agent: CacheAgent,
     pub(crate) home: HomeAgent,
+    /// The homes of memories with copies that this node keeps, whether it serves them or not.
+    pub(crate) copied: Map<NodeId, HomeAgent>,
+    pub(crate) copies: Copies,
     pub(crate) allocation: Allocation,
     pub(crate) shadow: Option<Shadow>,
     pub(crate) next_epoch: Nanos,
@@ -58,6 +63,7 @@ macro_rules! context {
             counters: &mut $node.counters,
             down: $node.down,
             incarnations: &$node.incarnations,
+            copies: &mut $node.copies,
             store: $store,
             out: $out,
         }
@@ -88,16 +94,20 @@ impl<R: Rules> Node<R> {
             config.nodes
         );
         assert!(config.id.index() < config.nodes, "{} of {} nodes", config.id, config.nodes);
+        let copies = Copies::new(&config);
+        assert!(config.memories() <= Copyset::NODES, "a rack with copies has at most 32 nodes, not {}", config.nodes);
         Self {
             rules,
+            copied: copies.kept_by(config.id).map(|id| (id, HomeAgent::of(id, &config))).collect(),
+            copies,
             counters: Counters::default(),
             requesters: Requesters::new(&config),
             cache_agent: CacheAgent::new(config.id, config.nodes),
-            home: HomeAgent::new(&config),
+            home: HomeAgent::of(config.id, &config),
             allocation: Allocation::new(&config),
             shadow: (config.shadow == config.id).then(|| Shadow::new(config.id)),
             next_epoch: config.epoch,
-            incarnations: (0..config.nodes)
+            incarnations: (0..config.memories())
                 .map(|node| if node == config.id.index() { config.incarnation } else { Incarnation(0) })
                 .collect(),
             down: Copyset::EMPTY,
@@ -117,7 +127,9 @@ impl<R: Rules> Node<R> {
         store: &mut S,
         out: &mut Vec<Effect>,
     ) -> Started {
-        self.requesters.on_access(&mut context!(self, at, store, out), tag, access, None)
+        let started = self.requesters.on_access(&mut context!(self, at, store, out), tag, access, None);
+        self.go_on_with_batches(at, store, out);
+        started
     }
 
     /// A thread reads `len` bytes at `offset` of this block, and found it cannot hit. If only these are brought, the
@@ -131,7 +143,9 @@ impl<R: Rules> Node<R> {
         out: &mut Vec<Effect>,
     ) -> Started {
         let cx = &mut context!(self, at, store, out);
-        self.requesters.on_access(cx, tag, Access::Shared, Some((offset, len)))
+        let started = self.requesters.on_access(cx, tag, Access::Shared, Some((offset, len)));
+        self.go_on_with_batches(at, store, out);
+        started
     }
 
     /// A thread wants the application lock of this block; with `once` it takes a refusal for an answer.
@@ -153,12 +167,16 @@ impl<R: Rules> Node<R> {
     /// If it holds none there.
     pub fn on_release<S: Store>(&mut self, at: Moment, slot: SlotId, store: &mut S, out: &mut Vec<Effect>) {
         self.requesters.on_release(&mut context!(self, at, store, out), slot);
+        self.go_on_with_batches(at, store, out);
     }
 
     /// The node is about to leave the rack: starts to send home what only it has, as much at a time as there are slots
     /// for. To be called again and again. Returns how many blocks have not arrived yet.
     pub fn on_leaving<S: Store>(&mut self, at: Moment, store: &mut S, out: &mut Vec<Effect>) -> usize {
-        self.requesters.on_leaving(&mut context!(self, at, store, out))
+        let cx = &mut context!(self, at, store, out);
+        let left = self.requesters.on_leaving(cx) + usize::from(cx.want_batch() > cx.copies.committed());
+        self.go_on_with_batches(at, store, out);
+        left
     }
 
     /// The same, when nothing is left of that: whether what this node has given to others has arrived, and what it has said in an
@@ -168,6 +186,7 @@ impl<R: Rules> Node<R> {
         let cx = &mut context!(self, at, store, out);
         let (left, arrived) = self.requesters.on_parting(cx, given);
         self.cache_agent.arrived(cx, &arrived);
+        self.go_on_with_batches(at, store, out);
         left + usize::from(!self.reporter.is_quiet())
     }
 
@@ -179,7 +198,9 @@ impl<R: Rules> Node<R> {
         store: &mut S,
         out: &mut Vec<Effect>,
     ) -> Started {
-        self.requesters.on_evict(&mut context!(self, at, store, out), tag)
+        let started = self.requesters.on_evict(&mut context!(self, at, store, out), tag);
+        self.go_on_with_batches(at, store, out);
+        started
     }
 
     /// A thread allocates `len` bytes in the memory of `home`.
@@ -205,7 +226,10 @@ impl<R: Rules> Node<R> {
         store: &mut S,
         out: &mut Vec<Effect>,
     ) -> Started {
-        self.allocation.on_free(&mut context!(self, at, store, out), &mut self.requesters, allocation)
+        let cx = &mut context!(self, at, store, out);
+        let started = self.allocation.on_free(cx, &mut self.requesters, allocation);
+        self.go_on_with_batches(at, store, out);
+        started
     }
 
     /// The thread that had this frame pinned is done, and the store says that an agent waits for it.
@@ -220,6 +244,7 @@ impl<R: Rules> Node<R> {
         self.reporter.on_unpinned(cx, frame);
         self.cache_agent.on_unpinned(cx, frame);
         self.requesters.on_unpinned(cx, frame);
+        self.go_on_with_batches(at, store, out);
     }
 
     /// Does what is due.
@@ -239,6 +264,10 @@ impl<R: Rules> Node<R> {
                 shadow.on_epoch(cx);
             }
         }
+        if self.copies.is_on() {
+            self.on_deadline_of_copies(at, store, out);
+            self.go_on_with_batches(at, store, out);
+        }
     }
 
     /// This block of this node's memory is hot: its entry shall move to the switch now, if it is free.
@@ -256,6 +285,7 @@ impl<R: Rules> Node<R> {
             .min(self.allocation.next_deadline())
             .min(self.home.migration.next_deadline())
             .min(self.reporter.next_deadline())
+            .min(self.copies.next_deadline())
     }
 
     /// What was counted since the start.
@@ -275,7 +305,27 @@ impl<R: Rules> Node<R> {
 
     /// The discipline that a block of this node's memory obeys, while it belongs to an allocation.
     pub fn discipline_of(&self, tag: BlockTag) -> Option<Discipline> {
-        self.home.chunks.discipline_of(tag)
+        self.home_of(tag)?.chunks.discipline_of(tag)
+    }
+
+    /// The home of a block whose memory this node keeps.
+    pub(crate) fn home_of(&self, tag: BlockTag) -> Option<&HomeAgent> {
+        if tag.home() == self.config.id { Some(&self.home) } else { self.copied.get(&tag.home()) }
+    }
+
+    /// The node that serves a memory, as far as this one knows; `None`: all that kept it are down.
+    pub fn server_of(&self, memory: NodeId) -> Option<NodeId> {
+        self.copies.server(memory)
+    }
+
+    /// What this node may do with a block that it has cached like this: with one that is protected until its batch is committed, all.
+    pub fn access(&self, tag: BlockTag, cached: Access) -> Access {
+        self.copies.access(tag, cached)
+    }
+
+    /// The entry of a block in the directory of its home, if that is here.
+    pub fn entry(&self, tag: BlockTag) -> Option<crate::coherence::home::directory::Entry> {
+        Some(self.home_of(tag)?.directory.get(tag))
     }
 
     /// The blocks of this node's memory that have ended with the packet that came last.
@@ -314,6 +364,14 @@ impl<R: Rules> Node<R> {
         Ok(())
     }
 
+    /// What is under way with memory with copies, for messages about a rack that does not come to rest.
+    pub fn unsettled_copies(&self) -> Option<alloc::string::String> {
+        let waits = |(memory, home): (&NodeId, &HomeAgent)| Some((*memory, home.rebuilding_from()?));
+        let homes: Vec<_> = self.copied.iter().filter_map(waits).collect();
+        (!self.copies.is_quiet() || !self.copies.is_settled() || !homes.is_empty())
+            .then(|| alloc::format!("{:?}, rebuilding {homes:?}, reports {:?}", self.copies, self.reporter))
+    }
+
     /// Bytes of this node's memory in live blocks, and in chunks that allocators have.
     pub fn memory_in_use(&self) -> (u64, u64) {
         (self.home.chunks.live_bytes(), self.home.chunks.granted_bytes())
@@ -329,6 +387,7 @@ impl<R: Rules> Node<R> {
         self.requesters.is_quiet()
             && self.allocation.is_quiet()
             && !self.is_recovering()
+            && self.copies.is_quiet()
             && !self.home.migration.is_moving()
             && self.home.migration.backlog() == 0
     }
@@ -341,6 +400,8 @@ impl<R: Rules> Node<R> {
         self.requesters.invariants();
         self.cache_agent.invariants(store);
         self.home.invariants();
+        self.copies.invariants(store);
+        self.copied.values().for_each(HomeAgent::invariants);
     }
 }
 
@@ -358,6 +419,7 @@ impl<R: Rules> core::fmt::Debug for Node<R> {
             .field("allocation_quiet", &self.allocation.is_quiet())
             .field("reports", &self.reporter)
             .field("home", &self.home.rebuilding_from())
+            .field("copies", &self.copies)
             .finish_non_exhaustive()
     }
 }

@@ -33,6 +33,12 @@ impl<R: Rules> Node<R> {
         if let Err(why) = self.admit(at, packet, store, out) {
             return self.counters.drop(why);
         }
+        if packet.kind >= PacketKind::Prepare && packet.kind <= PacketKind::Replicated {
+            if !self.on_packet_of_copies(at, message, store, out) {
+                self.counters.drop(Drop::Nonsense);
+            }
+            return self.go_on_with_batches(at, store, out);
+        }
         let (cx, ours) = (&mut context!(self, at, store, out), packet.requester.node == self.config.id);
         let expected = match (packet.to, packet.requester.slot) {
             // About an event of somebody who waits in the queue behind one of ours, or before it.
@@ -56,6 +62,12 @@ impl<R: Rules> Node<R> {
                 }
                 _ => self.cache_agent.on_packet(cx, packet),
             },
+            (Endpoint::HomeAgent(id), _) if id != cx.config.id => {
+                self.copied.get_mut(&id).is_some_and(|home| {
+                    home.ended.clear();
+                    home.on_packet(cx, message)
+                })
+            }
             (Endpoint::HomeAgent(_), _) => self.home.on_packet(cx, message),
             (Endpoint::Allocator(_), _) => self.allocation.on_packet(cx, &mut self.requesters, packet),
             (Endpoint::Shadow(_), _) => {
@@ -66,6 +78,7 @@ impl<R: Rules> Node<R> {
         if !expected {
             self.counters.drop(Drop::Nonsense);
         }
+        self.go_on_with_batches(at, store, out);
     }
 
     /// Whether the packet counts. If it is of a later incarnation of its requester than is known, the earlier one is forgotten.
@@ -79,11 +92,17 @@ impl<R: Rules> Node<R> {
         if self.rules.holds(Rule::EpochsAreFenced) && packet.epoch != self.config.switch_epoch {
             return Err(Drop::WrongEpoch);
         }
-        let nodes = self.config.nodes;
+        let (nodes, me) = (self.config.nodes, self.config.id);
+        let is_here = match packet.to {
+            Endpoint::HomeAgent(home) if home != me => {
+                self.config.is_copied(home) && self.copies.server(home) == Some(me)
+            }
+            to => to.node() == Some(me),
+        };
         let known = packet.requester.node.index() < nodes
-            && packet.tag.home().index() < nodes
+            && packet.tag.home().index() < self.config.memories()
             && packet.copyset.iter().all(|node| node.index() < nodes)
-            && packet.to.node() == Some(self.config.id);
+            && is_here;
         if !known {
             return Err(Drop::Nonsense);
         }
@@ -96,6 +115,7 @@ impl<R: Rules> Node<R> {
             self.incarnations[requester.index()] = packet.incarnation;
             self.cache_agent.forget(&mut context!(self, at, store, out), requester);
             self.home.forget(requester);
+            self.copied.values_mut().for_each(|home| home.forget(requester));
             self.allocation.forget(requester);
             self.requesters.forget(requester);
         }

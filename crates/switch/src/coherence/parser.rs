@@ -25,6 +25,7 @@ pub(super) struct Parser<R> {
     queue: bool,
     peeks: bool,
     nodes: usize,
+    memories: usize,
     /// The kinds that the program handles, those that an UNLOCK may end, and those that share the lock: sets.
     kinds: u64,
     events: u64,
@@ -33,8 +34,9 @@ pub(super) struct Parser<R> {
 
 impl<R: Rules> Parser<R> {
     pub(super) fn new(rules: R, config: &SwitchConfig) -> Self {
-        let SwitchConfig { nodes, queue, peeks, .. } = *config;
-        let mut parser = Self { rules, queue, peeks, nodes, kinds: 0, events: 0, sharing: 0 };
+        let SwitchConfig { nodes, queue, peeks, copies, .. } = *config;
+        let memories = if copies { 2 * nodes } else { nodes };
+        let mut parser = Self { rules, queue, peeks, nodes, memories, kinds: 0, events: 0, sharing: 0 };
         parser.kinds = set_of_kinds(|kind| parser.knows(kind));
         parser.events = set_of_kinds(|kind| kind.is_request() && kind != PacketKind::Peek);
         parser.sharing = set_of_kinds(|kind| kind.is_request() && kind.takes_read_lock(rules));
@@ -59,7 +61,7 @@ impl<R: Rules> Parser<R> {
                 m.unless(unknown, Counted::Drop(Drop::Requester), |m| {
                     let tag = m.field(HeaderField::Tag);
                     let home = m.with(Op::Shr, tag, u64::from(OFFSET_BITS));
-                    let is_home = m.with(Op::Below, home, nodes);
+                    let is_home = m.with(Op::Below, home, self.memories as u64);
                     let nowhere = m.not(is_home);
                     m.unless(nowhere, Counted::Drop(Drop::Tag), |m| {
                         m.dispatch(kind, KINDS, |m, kind| match kind_of(kind).filter(|it| self.knows(*it)) {

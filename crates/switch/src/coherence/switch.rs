@@ -42,6 +42,8 @@ pub struct SwitchConfig {
     pub queue: bool,
     /// The program knows PEEK.
     pub peeks: bool,
+    /// The rack has memories with copies, as many as nodes, whose ids follow those of the nodes.
+    pub copies: bool,
 }
 
 impl SwitchConfig {
@@ -50,7 +52,7 @@ impl SwitchConfig {
 
     /// A switch of the paper's size in its first incarnation.
     pub const fn for_nodes(nodes: usize) -> Self {
-        Self { nodes, entries: Self::DEFAULT_ENTRIES, epoch: SwitchEpoch(0), queue: false, peeks: false }
+        Self { nodes, entries: Self::DEFAULT_ENTRIES, epoch: SwitchEpoch(0), queue: false, peeks: false, copies: false }
     }
 }
 
@@ -323,7 +325,7 @@ mod tests {
     use wire::{BlockTag, Copyset, GlobalStatus, NodeId, Refusal, RequesterId, Seq, SlotId, Status};
 
     const CONFIG: SwitchConfig =
-        SwitchConfig { nodes: 2, entries: 7, epoch: SwitchEpoch(0), queue: false, peeks: true };
+        SwitchConfig { nodes: 2, entries: 7, epoch: SwitchEpoch(0), queue: false, peeks: true, copies: false };
 
     struct Random(u64);
 

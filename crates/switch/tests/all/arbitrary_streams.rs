@@ -52,7 +52,7 @@ proptest! {
         stream in prop::collection::vec((packet(), any::<u32>(), 0usize..4), 1..120),
     ) {
         // Two sets: everything collides.
-        let mut switch = Switch::new(&SwitchConfig { nodes: NODES, entries: 14, epoch: EPOCH, queue: false, peeks: true }).unwrap();
+        let mut switch = Switch::new(&SwitchConfig { nodes: NODES, entries: 14, epoch: EPOCH, queue: false, peeks: true, copies: false }).unwrap();
         let mut waiting: Vec<Resubmit> = Vec::new();
         let (mut effects, mut resubmitted) = (Vec::new(), 0);
         for (packet, random, second_passes) in &stream {

@@ -64,6 +64,7 @@ impl Rack {
                 epoch: EPOCH,
                 queue: false,
                 peeks: true,
+                copies: false,
             })
             .unwrap(),
             requesters: ids.map(|id| Requester { id, seq: 0, open: Vec::new() }).collect(),

@@ -12,6 +12,7 @@ use wire::{
 
 use super::coverage::Coverage;
 use super::describe::short;
+use super::survival::{Life, Survival};
 use super::threads::Doing;
 use super::{BlockPlan, PlainStore, Plan, Thread, properties};
 use crate::rack::template;
@@ -30,10 +31,14 @@ pub struct Seen {
     pub allocations: u64,
     /// Allocations freed.
     pub frees: u64,
+    /// Waits until writes are in all copies.
+    pub syncs: u64,
     /// Operations that were refused because the block had been freed, or its home or contents are gone.
     pub refused: u64,
     /// Of these, how many because the contents were lost.
     pub lost: u64,
+    /// Writes to memory with copies that died with their node.
+    pub died: u64,
     /// What the nodes counted.
     pub protocol: node::Counters,
     /// What the machines were seen to do.
@@ -54,6 +59,8 @@ impl Sum for Seen {
         self.locks += other.locks;
         self.allocations += other.allocations;
         self.frees += other.frees;
+        self.syncs += other.syncs;
+        self.died += other.died;
         self.refused += other.refused;
         self.lost += other.lost;
         self.protocol.add(&other.protocol);
@@ -75,6 +82,9 @@ pub struct Blocks<R: Rules = AllRules> {
     /// The number of the last write to every block.
     pub(crate) latest: BTreeMap<BlockTag, u64>,
     pub(super) writes: u64,
+    pub(super) survival: Survival,
+    /// What each node had done when it gave something up that others can take: a block lock, an allocation.
+    pub(super) given_up: BTreeMap<BlockTag, (Life, u64)>,
     pub(super) live: BTreeSet<GlobalAddr>,
     /// Allocations of words and objects, until somebody who uses them gives them back.
     pub(crate) others: BTreeMap<GlobalAddr, Discipline>,
@@ -92,7 +102,54 @@ pub struct Blocks<R: Rules = AllRules> {
 
 pub(crate) const BLOCK: BlockSize = BlockSize::MIN;
 
+/// A packet goes to where what it names is; nowhere, if that is a home that nobody serves.
+fn send<M: Copy + From<Message>>(bench: &mut Bench<M>, from: Place, message: Message) {
+    if let Some(to) = bench.place_of(message.packet.to) {
+        bench.send(from, to, message);
+    }
+}
+
 impl<R: Rules> Blocks<R> {
+    /// The incarnation that a node is in.
+    pub(super) fn life(control: &Control, node: NodeId) -> Life {
+        (node, control.incarnation(node))
+    }
+
+    /// The node that serves a block's memory, as far as is announced.
+    pub(super) fn server(control: &Control, tag: BlockTag) -> Option<NodeId> {
+        let nodes = control.view().incarnations.len();
+        match tag.home().index().checked_sub(nodes) {
+            Some(nth) => control.view().hosts(nth).next(),
+            None => Some(tag.home()),
+        }
+    }
+
+    /// True for a block whose memory has copies.
+    pub(super) fn has_copies(&self, tag: BlockTag) -> bool {
+        tag.home().index() >= self.nodes.len()
+    }
+
+    /// A block is found with this write: what was written later died with its writer.
+    pub(super) fn find(&mut self, tag: BlockTag, write: u64, by: Option<Life>) -> Result<(), String> {
+        if self.has_copies(tag) && self.latest.contains_key(&tag) {
+            self.survival.found(tag, write, by)?;
+            self.latest.insert(tag, write);
+        }
+        Ok(())
+    }
+
+    /// A node gets what another one has given up: what that one had written before is seen.
+    pub(super) fn take_up(&mut self, control: &Control, tag: BlockTag, by: NodeId) {
+        if let Some((life, upto)) = self.given_up.remove(&tag)
+            && life.0 != by
+            && Self::life(control, life.0) == life
+            && control.is_up(Some(life.0))
+        {
+            // It has executed what it was asked to.
+            self.survival.promised(life, upto).unwrap_or_else(|what| panic!("{what}"));
+        }
+    }
+
     /// The nodes that run.
     pub(super) fn up(&self, control: &Control) -> impl Iterator<Item = &(Node<R>, PlainStore)> {
         self.nodes.iter().filter(|(node, _)| control.is_up(Some(node.config().id)))
@@ -101,7 +158,7 @@ impl<R: Rules> Blocks<R> {
     fn take_from_switch<M: Copy + From<Message>>(&mut self, bench: &mut Bench<M>) {
         for effect in self.switch_out.drain(..) {
             match effect {
-                coherence::Effect::Send(packet) => bench.send(None, packet.to.node(), Message::from(packet)),
+                coherence::Effect::Send(packet) => send(bench, None, packet.into()),
                 coherence::Effect::Resubmit(again) => self.resubmits.push_back(again),
             }
         }
@@ -141,6 +198,9 @@ impl<R: Rules> Blocks<R> {
         let Some(addr) = self.pick(bench) else { return };
         let tag = BLOCK.tag(addr);
         let (shadow, home) = (NodeId(0), tag.home());
+        if home.index() >= self.nodes.len() {
+            return;
+        }
         let requester = wire::RequesterId { node: shadow, slot: SlotId::MIGRATION };
         let packet = Packet {
             epoch: bench.epoch_of(home),
@@ -164,6 +224,7 @@ impl<R: Rules> Blocks<R> {
         let result = input(machine, at, store, &mut self.out);
         for tag in store.zeroed.drain(..) {
             self.latest.insert(tag, 0);
+            self.survival.zeroed(tag);
             self.threads.iter_mut().for_each(|thread| thread.ends_with(tag));
         }
         bench.note(None, || {
@@ -179,7 +240,7 @@ impl<R: Rules> Blocks<R> {
         let mut out = std::mem::take(&mut self.out);
         for effect in out.drain(..) {
             match effect {
-                Effect::Send(message) => bench.send(Some(node), message.packet.to.node(), message),
+                Effect::Send(message) => send(bench, Some(node), message),
                 Effect::Completed { slot, outcome } => self.completed(bench, node, slot, outcome),
             }
         }
@@ -211,6 +272,7 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
                 retransmission: REPEATED,
                 backoff: Backoff { first: Nanos::from_micros(2), most: Nanos::from_micros(40) },
                 switch_epoch: FIRST,
+                copies: rack.copies,
                 ..NodeConfig::new(NodeId(id as u16), rack.nodes, memory)
             };
             (Node::with_rules(rules, config), PlainStore::new(BLOCK, plan.buckets))
@@ -221,6 +283,7 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
             epoch: FIRST,
             queue: plan.queue,
             peeks: plan.peeks.most > 0,
+            copies: rack.copies > 1,
         };
         let threads = (0..rack.nodes * rack.threads)
             .map(|t| Thread { node: NodeId((t % rack.nodes) as u16), doing: Doing::Idle });
@@ -235,6 +298,8 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
             resubmits: VecDeque::new(),
             latest: BTreeMap::new(),
             writes: 0,
+            survival: Survival::default(),
+            given_up: BTreeMap::new(),
             live: BTreeSet::new(),
             others: BTreeMap::new(),
             guests: BTreeMap::new(),
@@ -282,8 +347,8 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
         self.resubmits.clear();
     }
 
-    fn on_node_stopped(&mut self, _: &mut Bench<M>, node: NodeId) {
-        self.stop(node);
+    fn on_node_stopped(&mut self, bench: &mut Bench<M>, node: NodeId) {
+        self.stop(&bench.control, node);
     }
 
     fn on_node_started(&mut self, bench: &mut Bench<M>, node: NodeId) {
@@ -330,7 +395,7 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
     }
 
     fn seen(&self, bench: &Bench<M>) -> Seen {
-        let mut seen = self.seen.clone();
+        let mut seen = Seen { died: self.survival.lost, ..self.seen.clone() };
         self.up(&bench.control).for_each(|(node, _)| seen.protocol.add(node.counters()));
         seen.coverage.note_switch(self.switch.counters());
         seen

@@ -35,6 +35,9 @@ impl<R: Rules> Blocks<R> {
             if let Some(nodes) = node.awaits_reports_of() {
                 let _ = writeln!(page, "{id} is a home that waits for reports of {nodes:?}");
             }
+            if let Some(copies) = node.unsettled_copies() {
+                let _ = writeln!(page, "{id}: {copies}");
+            }
         }
         let mut most: Vec<_> = waited_for.into_iter().collect();
         most.sort_by_key(|(_, waiting)| std::cmp::Reverse(*waiting));
@@ -50,10 +53,10 @@ impl<R: Rules> Blocks<R> {
         let _ = writeln!(page, "{tag:?}, last written as number {:?}:", self.latest.get(&tag));
         let _ =
             writeln!(page, "  switch: {}", entry.map_or("no entry".to_owned(), |entry| format!("{entry:?}")));
-        if control.is_up(Some(home)) {
-            let (node, store) = &self.nodes[home.index()];
+        if let Some(server) = Self::server(control, tag).filter(|server| control.is_up(Some(*server))) {
+            let (node, store) = &self.nodes[server.index()];
             let (lost, memory) = (if node.has_lost(tag) { ", lost" } else { "" }, store.home_stamp(tag));
-            let _ = writeln!(page, "  home {home}: {:?}, memory {memory}{lost}", node.directory().get(tag));
+            let _ = writeln!(page, "  home {home}: {:?}, memory {memory}{lost}", node.entry(tag));
         } else {
             let _ = writeln!(page, "  home {home} is down");
         }

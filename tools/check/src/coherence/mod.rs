@@ -9,6 +9,7 @@
 //! | `store` | frames and home memory with stamps |
 //! | `blocks` | the world: machines, threads, and what is true |
 //! | `threads`, `workload` | application threads that allocate, read, write, lock and free |
+//! | `survival` | what of a dead node's writes may be seen |
 //! | `recovery` | what stops and starts again, as far as blocks are concerned |
 //! | `describe` | what is shown of blocks |
 //! | `coverage` | what the machines were seen to do |
@@ -21,6 +22,7 @@ mod plan;
 pub mod properties;
 mod recovery;
 mod store;
+mod survival;
 mod threads;
 mod workload;
 

@@ -75,6 +75,20 @@ impl Plan {
         self
     }
 
+    /// The same as with restarts, and half of what is allocated has copies.
+    pub fn with_copies(seed: u64) -> Self {
+        let mut plan = Self::with_restarts(seed).with_options(seed);
+        let mut random = Random::new(seed ^ 0xc091e5);
+        plan.rack.nodes = plan.rack.nodes.max(2);
+        plan.rack.copies = 2 + random.below(2.min(plan.rack.nodes - 1));
+        // Nodes have several blocks of their own, so that batches are more than one.
+        plan.world.blocks += 4;
+        plan.world.buckets += random.below(4);
+        // So that few memories are lost: there is nobody who copies them again.
+        plan.rack.restarts.node = 1 + random.below(3) as u32;
+        plan
+    }
+
     /// The same, and places stop and start again, packets are damaged, and places cannot reach each other for
     /// a while.
     pub fn with_restarts(seed: u64) -> Self {

@@ -11,7 +11,8 @@ use crate::rack::{Bench, Control, FIRST, Known};
 
 impl<R: Rules> Blocks<R> {
     /// A node dies, with its threads.
-    pub(super) fn stop(&mut self, node: NodeId) {
+    pub(super) fn stop(&mut self, control: &Control, node: NodeId) {
+        self.survival.died(Self::life(control, node));
         for index in 0..self.threads.len() {
             if self.threads[index].node == node {
                 if let Doing::Holding { tag, on_paper: false, .. } = self.threads[index].doing {
@@ -20,7 +21,11 @@ impl<R: Rules> Blocks<R> {
                 self.threads[index].doing = Doing::Idle;
             }
         }
-        self.live.retain(|addr| addr.home() != node);
+        let nodes = self.nodes.len();
+        let is_there = |home: NodeId| if home.index() < nodes { home != node } else { control.has_copy(home) };
+        self.live.retain(|addr| is_there(addr.home()));
+        let gone: Vec<_> = self.latest.keys().copied().filter(|tag| !is_there(tag.home())).collect();
+        gone.into_iter().for_each(|tag| self.survival.zeroed(tag));
         self.others.retain(|addr, _| addr.home() != node);
         self.guests.retain(|(caller, _), _| *caller != node);
         self.seen.protocol.add(self.nodes[node.index()].0.counters());
@@ -60,7 +65,13 @@ impl<R: Rules> Blocks<R> {
             let thread = self.threads[index];
             if let Doing::Holding { slot, tag, until, on_paper: false } = thread.doing
                 && thread.node == node
-                && view.incarnations[tag.home().index()] != Some(before.incarnations[tag.home().index()])
+                && match tag.home().index().checked_sub(self.nodes.len()) {
+                    Some(nth) => view.memories[nth].life != before.lives[nth],
+                    None => {
+                        let home = tag.home().index();
+                        view.incarnations[home] != Some(before.incarnations[home])
+                    }
+                }
             {
                 self.let_go(tag);
                 self.threads[index].doing = Doing::Holding { slot, tag, until, on_paper: true };

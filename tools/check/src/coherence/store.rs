@@ -223,6 +223,11 @@ impl Store for PlainStore {
         Ok(self.retain(frame))
     }
 
+    fn keep(&mut self, data: DataRef) -> DataRef {
+        self.retained += 1;
+        data
+    }
+
     fn discard(&mut self, _: DataRef) {
         self.retained = self.retained.checked_sub(1).expect("what is discarded was retained");
     }

@@ -22,6 +22,8 @@ pub enum Doing {
     Allocating { slot: SlotId, home: NodeId, discipline: Discipline },
     /// Waiting for a free.
     Freeing { slot: SlotId, addr: GlobalAddr },
+    /// Waiting until all writes up to this one are in all copies.
+    Syncing { slot: SlotId, upto: u64 },
 }
 
 /// A thread on a node.
@@ -49,7 +51,8 @@ impl Thread {
             Doing::Fetching { slot, .. }
             | Doing::Locking { slot, .. }
             | Doing::Allocating { slot, .. }
-            | Doing::Freeing { slot, .. } => Some((slot, true)),
+            | Doing::Freeing { slot, .. }
+            | Doing::Syncing { slot, .. } => Some((slot, true)),
             Doing::Joining { slot } => Some((slot, false)),
             Doing::Idle | Doing::Accessing { .. } | Doing::Holding { .. } => None,
         }

@@ -34,19 +34,32 @@ impl<R: Rules> Blocks<R> {
                     // Others may have written since it was answered, but not before it was asked.
                     let latest = self.latest.get(&tag).copied().unwrap_or(0);
                     let fits = since.is_none_or(|since| (since..=latest).contains(&data.0));
-                    assert!(fits, "{node} reads {} of {tag:?}, which had {since:?} and has {latest}", data.0);
+                    // Writes of the dead may be gone meanwhile.
+                    let may_be_older = self.has_copies(tag) && bench.control.has_lost_a_node();
+                    assert!(fits || may_be_older, "{node} reads {} of {tag:?}, which had {since:?} and has {latest}", data.0);
                     self.seen.accesses += 1;
                     self.seen.peeked += 1;
                     Doing::Idle
                 }
+                (Doing::Syncing { upto, .. }, Outcome::Synced) => {
+                    self.seen.syncs += 1;
+                    let told = self.survival.promised(Self::life(&bench.control, node), upto);
+                    told.unwrap_or_else(|what| panic!("{what}"));
+                    Doing::Idle
+                }
                 (Doing::Locking { tag, write, .. }, Outcome::Locked) => {
                     self.hold(tag, write);
+                    // Two readers can have it at once.
+                    if write {
+                        self.take_up(&bench.control, tag.lock_entry(), node);
+                    }
                     // Some are held for long, so that restarts find them held.
                     let span = if bench.random.per_mille(60) { Nanos::from_millis(1) } else { Nanos::ZERO };
                     Doing::Holding { slot, tag, until: bench.now + span, on_paper: false }
                 }
                 (Doing::Allocating { home, discipline, .. }, Outcome::Allocated { addr, .. }) => {
                     self.seen.allocations += 1;
+                    self.take_up(&bench.control, BLOCK.tag(addr), node);
                     let incarnation = bench.control.known_incarnation(node, home);
                     if bench.control.remembers(home, incarnation) {
                         let is_new = match discipline {
@@ -66,7 +79,12 @@ impl<R: Rules> Blocks<R> {
                     self.seen.frees += 1;
                     Doing::Idle
                 }
-                (Doing::Fetching { .. } | Doing::Locking { .. }, Outcome::Failed(why)) => {
+                (Doing::Fetching { tag, .. } | Doing::Locking { tag, .. }, Outcome::Failed(why)) => {
+                    let is_kept = self.has_copies(tag) && bench.control.has_copy(tag.home());
+                    // And has been, since the thread began.
+                    let is_same = matches!(thread.doing, Doing::Fetching { since: Some(_), .. });
+                    let must_be_there = is_kept && is_same && self.live.contains(&tag.addr());
+                    assert!(!must_be_there, "{node} is refused {tag:?}, which is allocated: {why:?}");
                     self.seen.refused += 1;
                     self.seen.lost += u64::from(why == Refusal::Lost);
                     Doing::Idle
@@ -125,6 +143,8 @@ impl<R: Rules> Blocks<R> {
             Doing::Holding { slot, tag, on_paper, .. } => {
                 if !on_paper {
                     self.let_go(tag);
+                    let life = Self::life(&bench.control, thread.node);
+                    self.given_up.insert(tag.lock_entry(), (life, self.writes));
                 }
                 self.threads[index].doing = Doing::Idle;
                 self.call(bench, thread.node, |node, at, store, out| node.on_release(at, slot, store, out));
@@ -138,13 +158,25 @@ impl<R: Rules> Blocks<R> {
         let what = bench.random.below(100);
         if what < 5 && self.live.len() < self.plan.blocks || self.live.is_empty() {
             let discipline = self.draw_discipline(bench);
-            let home = NodeId(bench.random.below(self.nodes.len()) as u16);
+            let memories = if bench.plan.copies > 1 { 2 * self.nodes.len() } else { self.nodes.len() };
+            let home = NodeId(bench.random.below(memories) as u16);
             self.start(
                 bench,
                 index,
                 node,
                 |slot| Doing::Allocating { slot, home, discipline },
                 |node, at, store, out| node.on_alloc(at, BLOCK.bytes(), home, discipline, store, out),
+            );
+            return;
+        }
+        if bench.plan.copies > 1 && bench.random.per_mille(20) {
+            let upto = self.writes;
+            self.start(
+                bench,
+                index,
+                node,
+                |slot| Doing::Syncing { slot, upto },
+                |node, at, store, out| node.on_sync(at, store, out),
             );
             return;
         }
@@ -158,6 +190,7 @@ impl<R: Rules> Blocks<R> {
         let tag = BLOCK.tag(addr);
         if what < 7 {
             self.live.remove(&addr);
+            self.given_up.insert(tag, (Self::life(&bench.control, node), self.writes));
             self.start(
                 bench,
                 index,
@@ -291,6 +324,10 @@ impl<R: Rules> Blocks<R> {
             self.writes += 1;
             it.stamp = self.writes;
             self.latest.insert(tag, self.writes);
+            if tag.home().index() >= bench.plan.nodes {
+                let life = Self::life(&bench.control, node);
+                self.survival.wrote(tag, self.writes, life);
+            }
         } else {
             assert_eq!(it.stamp, self.latest[&tag], "{node} reads {tag:?}");
         }

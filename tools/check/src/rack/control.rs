@@ -3,7 +3,7 @@
 //! What must always hold: a node hears of epochs in order, and one that comes back does nothing before it has heard of
 //! the one that it lives in.
 
-use node::View;
+use node::{Kept, View};
 use wire::{Copyset, Incarnation, NodeId, SwitchEpoch};
 
 use super::{Fault, Place, Rack, World};
@@ -20,6 +20,8 @@ pub struct Known {
     pub live: Copyset,
     /// The last incarnation of every node that it has heard of.
     pub incarnations: Vec<Incarnation>,
+    /// The same of memories with copies.
+    pub lives: Vec<Incarnation>,
 }
 
 /// What the control plane knows and does.
@@ -39,17 +41,24 @@ pub struct Control {
     untold: Copyset,
     /// What each node has been told.
     known: Vec<Known>,
+    /// Which nodes have each memory with copies whole; those that have died do not.
+    memories: Vec<Kept>,
 }
 
 impl Control {
-    pub(super) fn new(nodes: usize) -> Self {
+    pub(super) fn new(nodes: usize, copies: usize) -> Self {
+        let memories = if copies > 1 { nodes } else { 0 };
+        let up = (0..nodes as u16).map(NodeId).collect();
+        let anew = |i| Kept::anew(Incarnation(0), i, (nodes, copies), up);
+        let memories: Vec<Kept> = (0..memories).map(anew).collect();
         let incarnations = vec![Incarnation(0); nodes];
         let view = View {
             epoch: FIRST,
             incarnations: incarnations.iter().copied().map(Some).collect(),
             shadow: NodeId(0),
+            memories: memories.clone(),
         };
-        let known = Known { epoch: FIRST, live: view.live(), incarnations: incarnations.clone() };
+        let known = Known { epoch: FIRST, live: view.live(), incarnations: incarnations.clone(), lives: lives(&memories) };
         Self {
             up: view.live(),
             view,
@@ -58,12 +67,14 @@ impl Control {
             changed: false,
             untold: Copyset::EMPTY,
             known: vec![known; nodes],
+            memories,
         }
     }
 
     /// What it knows when everybody has been told of this; and the incarnation that each node is in, or was in last.
     pub(crate) fn settled(view: View, incarnations: Vec<Incarnation>) -> Self {
-        let known = Known { epoch: view.epoch, live: view.live(), incarnations: incarnations.clone() };
+        let (live, lives) = (view.live(), lives(&view.memories));
+        let known = Known { epoch: view.epoch, live, incarnations: incarnations.clone(), lives };
         Self {
             up: view.live(),
             known: vec![known; incarnations.len()],
@@ -72,6 +83,7 @@ impl Control {
             switch_up: true,
             changed: false,
             untold: Copyset::EMPTY,
+            memories: Vec::new(),
         }
     }
 
@@ -116,13 +128,23 @@ impl Control {
         self.incarnations[node.index()]
     }
 
+    /// True if this memory has copies, and one of them is left.
+    pub fn has_copy(&self, memory: NodeId) -> bool {
+        let nth = memory.index().checked_sub(self.incarnations.len());
+        nth.and_then(|nth| self.memories.get(nth)).is_some_and(|kept| !kept.by.is_empty())
+    }
+
     /// The incarnation of a home, as far as a node knows.
     pub fn known_incarnation(&self, node: NodeId, home: NodeId) -> Incarnation {
-        self.known(node).incarnations[home.index()]
+        let Known { incarnations, lives, .. } = self.known(node);
+        incarnations.get(home.index()).copied().unwrap_or_else(|| lives[home.index() - incarnations.len()])
     }
 
     /// True if what this node thinks is the home's memory is still there.
     pub fn remembers(&self, home: NodeId, incarnation: Incarnation) -> bool {
+        if let Some(nth) = home.index().checked_sub(self.incarnations.len()) {
+            return self.has_copy(home) && self.memories[nth].life == incarnation;
+        }
         self.up.contains(home) && self.incarnation(home) == incarnation
     }
 }
@@ -195,6 +217,9 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
         control.up = control.up.without(node);
         control.untold = control.untold.without(node);
         control.changed = true;
+        for kept in &mut control.memories {
+            kept.by = kept.by.without(node);
+        }
         self.bench.counts.note(Fault::NodeDied);
         self.world.on_node_stopped(&mut self.bench, node);
     }
@@ -230,6 +255,11 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
         self.world.on_epoch_ends(&mut self.bench);
         let control = &mut self.bench.control;
         let view = &mut control.view;
+        let size = (control.incarnations.len(), self.bench.plan.copies);
+        for (i, kept) in control.memories.iter_mut().enumerate().filter(|(_, kept)| kept.by.is_empty()) {
+            *kept = Kept::anew(Incarnation(kept.life.0 + 1), i, size, control.up);
+        }
+        view.memories.clone_from(&control.memories);
         view.epoch = SwitchEpoch(view.epoch.0 + 1);
         for (node, incarnation) in view.incarnations.iter_mut().enumerate() {
             *incarnation = control.up.contains(NodeId(node as u16)).then_some(control.incarnations[node]);
@@ -259,10 +289,15 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
         let before = known.clone();
         known.epoch = control.view.epoch;
         known.live = control.view.live();
+        known.lives = lives(&control.view.memories);
         for (known, incarnation) in known.incarnations.iter_mut().zip(&control.view.incarnations) {
             *known = incarnation.unwrap_or(*known);
         }
         self.bench.note(None, || format!("=== {node} hears of the epoch"));
         self.world.on_new_epoch(&mut self.bench, node, &before)
     }
+}
+
+fn lives(memories: &[Kept]) -> Vec<Incarnation> {
+    memories.iter().map(|kept| kept.life).collect()
 }

@@ -13,6 +13,8 @@ pub struct Conditions {
     pub threads: usize,
     /// Which packet comes next.
     pub order: Order,
+    /// How many copies there are of memories with copies; 1: there is no such memory.
+    pub copies: usize,
     /// What goes wrong on the way.
     pub faults: Faults,
     /// What stops.
@@ -34,6 +36,7 @@ impl Conditions {
             nodes: 2 + up_to(2),
             threads: 1 + up_to(2),
             order,
+            copies: 1,
             faults: Faults::default(),
             restarts: Restarts::default(),
             step: STEP,

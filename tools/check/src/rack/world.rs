@@ -82,7 +82,7 @@ impl<M: Copy> Bench<M> {
         Self {
             random: Random::new(seed),
             now: Nanos(1),
-            control: Control::new(plan.nodes),
+            control: Control::new(plan.nodes, plan.copies),
             counts: Counts::default(),
             calm: false,
             stops_end: false,
@@ -176,6 +176,16 @@ impl<M: Copy> Bench<M> {
     /// The epoch that a node is in.
     pub fn epoch_of(&self, node: NodeId) -> SwitchEpoch {
         self.control.known(node).epoch
+    }
+
+    /// Where a machine is that packets name. `None`: a home that nobody serves any more.
+    pub fn place_of(&self, end: wire::Endpoint) -> Option<Place> {
+        match end.node() {
+            Some(memory) if memory.index() >= self.plan.nodes => {
+                self.view().hosts(memory.index() - self.plan.nodes).next().map(Some)
+            }
+            place => Some(place),
+        }
     }
 
     /// The rack as it was announced last.

@@ -4,6 +4,7 @@
 
 use check::coherence::{Plan, Rack, Report};
 use check::rack::{Effort, Fault};
+use node::Counters;
 
 fn plan(seed: u64) -> Plan {
     Plan::from_seed(seed).with_options(seed)
@@ -83,5 +84,22 @@ fn every_run_recovers_from_restarts_and_deaths() {
         );
         assert!(sum.seen.protocol.salvaged > 0, "blocks come back from retained answers");
         assert!(sum.faults[Fault::Corrupted] > 0 && sum.faults[Fault::Unreachable] > 0, "{:?}", sum.faults);
+    }
+}
+
+/// Half of what is allocated has copies, and nodes die: what survives is a prefix of each one's writes.
+#[test]
+fn a_prefix_of_what_a_dead_node_wrote_survives() {
+    let mut sum = Report::default();
+    for seed in seeds() {
+        sum.add(&run(Plan::with_copies(seed), seed, 6000));
+    }
+    println!("{sum:#?}");
+    if seeds().count() > 1 {
+        assert!(sum.faults[Fault::NodeDied] > 0 && sum.faults[Fault::NodeReturned] > 0, "{:?}", sum.faults);
+        let Counters { batches, batched, inherited, .. } = sum.seen.protocol;
+        assert!(batched > batches && batches > 0, "{batched} blocks in {batches} batches");
+        assert!(inherited > 0, "batches of dead nodes took effect");
+        assert!(sum.seen.syncs > 0 && sum.seen.died > 0, "some writes are synced, and some are lost");
     }
 }

@@ -52,6 +52,7 @@ impl Control {
             epoch: self.epoch,
             incarnations: self.incarnations.iter().zip(&self.up).map(incarnation).collect(),
             shadow: self.shadow,
+            memories: Vec::new(),
         }
     }
 }

@@ -130,6 +130,7 @@ impl<R: Rules> FlowCc<R> {
             epoch: control::FIRST,
             queue: config.queue,
             peeks: config.peeks.most > 0,
+            copies: false,
         };
         let ids = (0..config.nodes).map(|index| NodeId(u16::try_from(index).expect("at most 64 nodes")));
         let memory = |_| Memory::new(config.block, (config.cache, config.placement), config.contents);

@@ -126,7 +126,10 @@ impl Store for StoreOf<'_> {
     }
 
     fn retain(&mut self, frame: FrameId) -> DataRef {
-        let contents = self.contents(frame);
+        self.keep(self.contents(frame))
+    }
+
+    fn keep(&mut self, contents: DataRef) -> DataRef {
         if self.contents == Contents::Stamps {
             return contents;
         }

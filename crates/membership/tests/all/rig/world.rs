@@ -123,6 +123,7 @@ impl Rig {
         // Grows faster than any run makes epochs.
         let origin = SwitchEpoch(u32::try_from(self.now / 1_000_000).unwrap());
         let config = coordinator::CoordinatorConfig {
+            copies: 1,
             nodes: self.nodes.into(),
             origin,
             session: self.random.bits(),

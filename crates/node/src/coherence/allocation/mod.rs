@@ -25,12 +25,14 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use wire::{
-    Discipline, Endpoint, GlobalAddr, Nanos, NodeId, Packet, PacketKind, RequesterId, Rules, Seq, SlotId,
+    Discipline, Endpoint, GlobalAddr, Nanos, NodeId, Packet, PacketKind, RequesterId, Rule, Rules, Seq, SlotId,
 };
 
 use crate::allocator::{Allocator, BlockRange};
 use crate::coherence::config::{NodeConfig, Retransmission};
 use crate::coherence::context::Context;
+use crate::coherence::copies::waiting::Then;
+use crate::store::Store;
 
 /// What an application thread called.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -66,6 +68,8 @@ pub(crate) struct Allocation {
 struct Pending {
     packet: Packet,
     deadline: Nanos,
+    /// It is not made yet: what this node has written must be committed before.
+    waits: bool,
 }
 
 /// A FREE that came to this allocator.
@@ -107,7 +111,7 @@ impl Allocation {
     }
 
     /// Sends a call to a home and waits for its answer.
-    fn call<S, R: Rules>(
+    fn call<S: Store, R: Rules>(
         &mut self,
         cx: &mut Context<'_, S, R>,
         slot: SlotId,
@@ -125,11 +129,22 @@ impl Allocation {
             incarnation: cx.config.incarnation,
             ..Packet::request(kind, wire::BlockTag::from_bits(0), requester, seq)
         });
-        let deadline = Self::timeout(cx);
         assert!(self.pending[slot.index()].is_none(), "slot {slot:?} calls twice at once");
-        self.pending[slot.index()] = Some(Pending { packet, deadline });
-        self.due = self.due.min(deadline);
-        cx.send(packet);
+        self.pending[slot.index()] = Some(Pending { packet, deadline: Nanos::MAX, waits: true });
+        let is_effect = kind == PacketKind::Free && cx.rules.holds(Rule::CommitBeforeFree);
+        match if is_effect && cx.copies.is_on() { cx.want_batch() } else { Seq::NONE } {
+            Seq::NONE => self.make_call(cx, slot),
+            batch => cx.copies.wait(batch, Then::Call(slot)),
+        }
+    }
+
+    /// The call in this slot is made, unless it is over by now.
+    pub(crate) fn make_call<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId) {
+        let Some(pending) = self.pending[slot.index()].as_mut().filter(|pending| pending.waits) else { return };
+        pending.waits = false;
+        pending.deadline = Self::timeout(cx);
+        self.due = self.due.min(pending.deadline);
+        cx.send(pending.packet);
     }
 
     fn timeout<S, R: Rules>(cx: &Context<'_, S, R>) -> Nanos {

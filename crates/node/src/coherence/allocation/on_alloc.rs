@@ -37,6 +37,9 @@ impl Allocation {
         home: NodeId,
         discipline: Discipline,
     ) {
+        if discipline != Discipline::Coherent && cx.config.is_copied(home) {
+            return self.fail(cx, requesters, slot, Refusal::WrongDiscipline);
+        }
         if cx.down.contains(home) {
             return self.fail(cx, requesters, slot, Refusal::NodeDown);
         }

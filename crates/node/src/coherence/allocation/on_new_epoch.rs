@@ -18,7 +18,9 @@ impl Allocation {
     ) {
         for node in gone.iter() {
             self.allocator.forget_home(node);
-            self.forget(node);
+            if !cx.config.is_copied(node) {
+                self.forget(node);
+            }
         }
         let first_is_gone = self.reclaim.front().is_some_and(|job| gone.contains(job.home()));
         self.reclaim.retain(|job| !gone.contains(job.home()));
@@ -33,6 +35,9 @@ impl Allocation {
                 continue;
             }
             pending.packet.epoch = cx.config.switch_epoch;
+            if pending.waits {
+                continue;
+            }
             pending.deadline = Self::timeout(cx);
             self.due = self.due.min(pending.deadline);
             cx.send(pending.packet);

@@ -23,8 +23,8 @@ impl CacheAgent {
                     let (node, slot) = (row / 2 / SlotId::PER_NODE, row / 2 % SlotId::PER_NODE);
                     let node = NodeId(u16::try_from(node).expect("at most 64 nodes"));
                     let slot = SlotId(u16::try_from(slot).expect("64 slots"));
-                    if gone.contains(node) || gone.contains(tag.home()) {
-                        // Its requester will never say whether it was granted.
+                    if gone.contains(node) || gone.contains(tag.home()) || cx.copies.has(tag) {
+                        // Its home has it, or will before it decides anything; or its requester will never say whether it was granted.
                         cx.store.discard(data);
                     } else {
                         let requester = RequesterId { node, slot };
@@ -35,6 +35,7 @@ impl CacheAgent {
                 // The copy that was to go home may be lost; so the one that stayed here goes.
                 Answer::FromFrame(tag)
                     if matches!(cx.store.lookup(tag), Some((_, Access::Shared)))
+                        && !cx.copies.has(tag)
                         && !gone.contains(tag.home()) =>
                 {
                     saved.stale(tag);

@@ -22,7 +22,10 @@ impl CacheAgent {
             // It was read then, and its requester still waits, or does not mind.
             Answer::Retained(data, _) if packet.seq == last.seq => {
                 let version = 0;
-                return Self::show(cx, packet, data, version);
+                if !cx.copies.will_answer(packet) {
+                    Self::show(cx, packet, data, version);
+                }
+                return;
             }
             Answer::Retained(data, _) => cx.store.discard(data),
             _ if packet.seq == last.seq && !cx.rules.holds(Rule::PeekIsRefusedAgain) => {
@@ -33,6 +36,7 @@ impl CacheAgent {
         *last = Executed { seq: packet.seq, answer: Answer::None };
         let copy = cx.store.lookup(packet.tag);
         let read = copy.and_then(|(frame, _)| Some((cx.store.read(frame).ok()?, cx.store.writes(frame))));
+        let batch = if read.is_some() { cx.batch_before_giving(packet.tag) } else { None };
         // It has left, or a thread is writing in it this moment.
         let Some((data, writes)) = read else {
             let to = Endpoint::Requester(packet.requester.node);
@@ -41,6 +45,9 @@ impl CacheAgent {
         };
         self.last(cx.rules, packet.requester, packet.seq).answer = Answer::Retained(data, packet.tag);
         cx.counters.peeked += 1;
+        if let Some(batch) = batch {
+            return cx.copies.answer_after(batch, packet);
+        }
         // Other owners count other writes.
         #[allow(clippy::cast_possible_truncation, reason = "a number that differs is enough")]
         let version = (writes as u32).wrapping_mul(64).wrapping_add(u32::from(self.node.0));

@@ -59,14 +59,19 @@ impl CacheAgent {
             if packet.global_status == GlobalStatus::Modified { Access::Modified } else { Access::Shared };
         // A second READ-MISS may still name the state that the first one's downgrade has ended.
         let downgraded = packet.event == PacketKind::ReadMiss && access == Access::Shared;
-        if cx.rules.holds(Rule::AgentChecksState) && named != access && !downgraded {
+        let own = cx.copies.access(packet.tag, access);
+        if cx.rules.holds(Rule::AgentChecksState) && named != own && !downgraded {
             return cx.counters.drop(Drop::NoSuchCopy);
         }
+        let batch = cx.batch_before_giving(packet.tag);
         let done = match packet.event {
             PacketKind::ReadMiss if !cx.rules.holds(Rule::AgentDowngrades) => {
                 Ok(Answer::FromFrame(packet.tag))
             }
-            PacketKind::ReadMiss => cx.store.downgrade(frame).map(|()| Answer::FromFrame(packet.tag)),
+            PacketKind::ReadMiss => cx.store.downgrade(frame).map(|()| {
+                cx.note_shared(frame, packet.tag);
+                Answer::FromFrame(packet.tag)
+            }),
             PacketKind::WriteMiss | PacketKind::WriteShared | PacketKind::Purge
                 if !cx.rules.holds(Rule::AgentInvalidates) =>
             {
@@ -74,6 +79,7 @@ impl CacheAgent {
             }
             PacketKind::WriteMiss | PacketKind::WriteShared | PacketKind::Purge => {
                 cx.store.withdraw(frame).map(|()| {
+                    cx.note_leaving(frame, packet.tag, packet.event == PacketKind::Purge);
                     let answer = if packet.provider {
                         Answer::Retained(cx.store.retain(frame), packet.tag)
                     } else {
@@ -99,7 +105,20 @@ impl CacheAgent {
             }
         }
         self.last(cx.rules, packet.requester, packet.seq).answer = answer;
-        self.answer(cx, packet, answer);
+        match batch {
+            Some(batch) => cx.copies.answer_after(batch, packet),
+            None => self.answer(cx, packet, answer),
+        }
+    }
+
+    /// What a request waited for is committed.
+    pub(crate) fn answer_now<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) {
+        let last = *self.last(cx.rules, packet.requester, packet.seq);
+        if last.seq == packet.seq && packet.event != PacketKind::Peek {
+            self.answer_again(cx, packet, last.answer);
+        } else if last.seq == packet.seq {
+            self.on_peek(cx, packet);
+        }
     }
 
     /// The request came twice: the same answer again, and no change of any state.
@@ -110,6 +129,7 @@ impl CacheAgent {
         answer: Answer,
     ) {
         match answer {
+            _ if cx.copies.will_answer(packet) => cx.counters.drop(Drop::Duplicate),
             Answer::None => cx.counters.drop(Drop::Stale),
             Answer::Parked => cx.counters.drop(Drop::Duplicate),
             // The event is closed if the block has left the cache since.
@@ -133,7 +153,7 @@ impl CacheAgent {
         cx.send_block(ack, data);
         let home_is_stale =
             packet.event == PacketKind::ReadMiss && packet.global_status == GlobalStatus::Modified;
-        if cx.rules.holds(Rule::AgentWritesBack) && home_is_stale {
+        if cx.rules.holds(Rule::AgentWritesBack) && home_is_stale && !cx.copies.has(packet.tag) {
             // The home's memory becomes current again; the requester's unlock waits for the home to say so.
             cx.send_block(
                 packet.reply(PacketKind::WriteBack, me, Endpoint::HomeAgent(packet.tag.home())),

@@ -13,6 +13,7 @@
 //! | `migration.rs` | ADD-TO-SWITCH and REMOVE-FROM-SWITCH |
 //! | `on_epoch.rs` | which blocks are hot enough to move |
 //! | `on_report.rs`, `rebuild.rs` | the directory is rebuilt after a restart |
+//! | `replicate.rs` | of a memory with copies: what a call changed, everywhere where one is |
 //! | `on_call.rs` | an allocator asks for a chunk, marks blocks, frees |
 //!
 //! What must always hold: nothing is decided about a block while its keeper is the switch; a request is decided
@@ -28,11 +29,12 @@ mod on_request;
 mod on_unlock;
 mod on_write_back;
 mod rebuild;
+mod replicate;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use sorted::Set;
+use sorted::{Map, Set};
 use wire::{
     BlockTag, Copyset, Endpoint, GlobalStatus, NodeId, Packet, PacketKind, Refusal, RequesterId, Seq, SlotId,
     SwitchEpoch,
@@ -44,6 +46,7 @@ use directory::{Directory, Keeper};
 use migration::Migration;
 use on_report::Rebuilding;
 use rebuild::Knowledge;
+use replicate::Replicating;
 
 /// The state of one node's home agent.
 pub(crate) struct HomeAgent {
@@ -69,6 +72,8 @@ pub(crate) struct HomeAgent {
     knowledge: Option<Knowledge>,
     /// The last epoch in which this home has decided anything: the directory was rebuilt in it, or was new.
     rebuilt: SwitchEpoch,
+    /// Of a memory with copies: calls that not all who keep it have repeated, by requester.
+    replicating: Map<usize, Replicating>,
 }
 
 /// What became of an event.
@@ -110,12 +115,13 @@ enum Decision {
 }
 
 impl HomeAgent {
-    pub(crate) fn new(config: &NodeConfig) -> Self {
+    /// The home of this memory.
+    pub(crate) fn of(memory: NodeId, config: &NodeConfig) -> Self {
         let rows = config.nodes * SlotId::PER_NODE;
         Self {
-            node: config.id,
+            node: memory,
             directory: Directory::new(config.block, config.memory),
-            chunks: ChunkTable::new(config.id, config.memory, config.block, config.chunk),
+            chunks: ChunkTable::new(memory, config.memory, config.block, config.chunk),
             migration: Migration::new(),
             decided: core::iter::repeat_n(Decided::NOTHING, rows * 2).collect(),
             written_back: core::iter::repeat_n(Seq::NONE, rows * 2).collect(),
@@ -126,6 +132,7 @@ impl HomeAgent {
             rebuilding: None,
             knowledge: None,
             rebuilt: config.switch_epoch,
+            replicating: Map::new(),
         }
     }
 
@@ -142,6 +149,7 @@ impl HomeAgent {
         let rows = node.index() * SlotId::PER_NODE..(node.index() + 1) * SlotId::PER_NODE;
         self.decided[rows.start * 2..rows.end * 2].fill(Decided::NOTHING);
         self.written_back[rows.start * 2..rows.end * 2].fill(Seq::NONE);
+        self.replicating.retain(|row, _| !rows.contains(row));
         self.calls[rows].fill(None);
     }
 

@@ -24,8 +24,12 @@ impl HomeAgent {
                 return cx.counters.drop(Drop::Stale);
             }
             if packet.seq == last.seq && packet.kind == last.event {
+                // Who served this memory before may have died before everybody had it.
                 let again = Packet { epoch: packet.epoch, ..*last };
-                return cx.send(again);
+                if !self.replicate(cx, packet, &again) {
+                    cx.send(again);
+                }
+                return;
             }
         }
         let answer = match packet.kind {
@@ -48,7 +52,9 @@ impl HomeAgent {
             ..packet.reply(PacketKind::HomeReply, self.me(), to)
         };
         self.calls[packet.requester.index()] = Some(reply);
-        cx.send(reply);
+        if !self.replicate(cx, packet, &reply) {
+            cx.send(reply);
+        }
     }
 
     fn grant_chunk<S, R: Rules>(
@@ -86,7 +92,7 @@ impl HomeAgent {
         }
         if packet.discipline.is_some() {
             cx.store.zero_home(range.first, range.bytes(cx.config.block));
-            if cx.config.directory == config::Directory::Switch {
+            if cx.config.directory == config::Directory::Switch && !cx.config.is_copied(self.node) {
                 for tag in range.tags(cx.config.block) {
                     self.want_added(cx, tag);
                 }

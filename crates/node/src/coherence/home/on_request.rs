@@ -155,7 +155,8 @@ impl HomeAgent {
                 cx.send(forwarded);
             }
         });
-        if receivers > 0 {
+        // Entries of memory with copies stay here.
+        if receivers > 0 && !cx.config.is_copied(self.node) {
             if entry.heat == 0 {
                 self.warm.push(packet.tag);
             }

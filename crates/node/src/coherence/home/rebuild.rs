@@ -91,7 +91,8 @@ impl HomeAgent {
         let mut lost = Vec::new();
         for (tag, entry) in self.directory.entries_mut(self.node) {
             let copies = rebuilding.copies.contains_key(&tag) || in_answers.contains_key(&tag);
-            if !copies && cx.rules.holds(Rule::DeadWritersLose) && knowledge.may_have_died(tag, entry) {
+            let loses = cx.rules.holds(Rule::DeadWritersLose) && !cx.config.is_copied(self.node);
+            if !copies && loses && knowledge.may_have_died(tag, entry) {
                 lost.push(tag);
             }
             *entry = Entry::default();
@@ -117,7 +118,7 @@ impl HomeAgent {
         for stream in rebuilding.streams.values() {
             self.acknowledge_report(cx, &stream.report, 0);
         }
-        if cx.config.directory == config::Directory::Switch {
+        if cx.config.directory == config::Directory::Switch && !cx.config.is_copied(self.node) {
             let live: Vec<_> = self.chunks.live_blocks().collect();
             live.into_iter().for_each(|tag| self.want_added(cx, tag));
         }

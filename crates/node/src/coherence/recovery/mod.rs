@@ -61,11 +61,12 @@ use switch::coherence::Dump;
 use wire::{BlockTag, Copyset, NodeId, Rules};
 
 use crate::coherence::context::Context;
+use crate::coherence::home::HomeAgent;
 use crate::coherence::message::Effect;
 use crate::coherence::node::Node;
 use crate::coherence::shadow::Shadow;
 use crate::store::{Moment, Store};
-pub use view::View;
+pub use view::{Kept, View};
 
 impl<R: Rules> Node<R> {
     /// A new epoch begins, with these nodes. `dump` is what the switch knew at the end of the epoch that this
@@ -87,17 +88,33 @@ impl<R: Rules> Node<R> {
     ) {
         let (me, left) = (self.config.id, self.config.switch_epoch);
         assert_eq!(view.incarnations.len(), self.config.nodes, "{view:?}");
+        assert_eq!(view.memories.len(), self.config.memories() - self.config.nodes, "{view:?}");
         assert_eq!(view.incarnations[me.index()], Some(self.config.incarnation), "{me} in {view:?}");
         if view.epoch <= left {
             return;
         }
-        let gone: Copyset = self.gone_by(view).collect();
+        // Nodes, and with them memories.
+        let dead: Copyset = self.gone_by(view).collect();
+        let mut gone = dead;
         for (incarnation, new) in self.incarnations.iter_mut().zip(&view.incarnations) {
             *incarnation = new.unwrap_or(*incarnation);
         }
         self.config.switch_epoch = view.epoch;
         self.config.shadow = view.shadow;
         self.down = view.down();
+        // A memory with copies is gone with the last node that has one; then it begins anew.
+        for (i, kept) in view.memories.iter().enumerate() {
+            let memory = NodeId(u16::try_from(self.config.nodes + i).expect("at most 64 memories"));
+            let life = &mut self.incarnations[memory.index()];
+            if *life != kept.life || view.hosts(i).next().is_none() {
+                gone = gone.with(memory);
+                self.copied.remove(&memory);
+            }
+            *life = kept.life;
+            if view.hosts(i).next().is_none() {
+                self.down = self.down.with(memory);
+            }
+        }
         let cx = &mut Context {
             rules: self.rules,
             now: at.now,
@@ -106,6 +123,7 @@ impl<R: Rules> Node<R> {
             counters: &mut self.counters,
             down: self.down,
             incarnations: &self.incarnations,
+            copies: &mut self.copies,
             store,
             out,
         };
@@ -115,9 +133,17 @@ impl<R: Rules> Node<R> {
         let held = self.requesters.on_new_epoch(cx, gone, left, saved);
         self.cache_agent.on_new_epoch(cx, gone, left, &self.incarnations, saved);
         self.allocation.on_new_epoch(cx, &mut self.requesters, gone);
-        self.home.on_new_epoch(cx, view.live(), gone, dump.filter(|dump| dump.epoch == left));
+        self.home.on_new_epoch(cx, view.live(), dead, dump.filter(|dump| dump.epoch == left));
+        cx.copies_on_new_epoch(view, (dead, gone));
+        let config = cx.config;
+        self.copied.retain(|memory, _| cx.copies.hosts(*memory).contains(&me));
+        for memory in cx.copies.kept_by(me).collect::<alloc::vec::Vec<_>>() {
+            let home = self.copied.entry(memory).or_insert_with(|| HomeAgent::of(memory, config));
+            home.on_new_epoch(cx, view.live(), dead, None);
+        }
         self.shadow = (view.shadow == me).then(|| Shadow::new(me));
         self.reporter.start(cx, view.live(), gone, &held);
+        self.go_on_with_batches(at, store, out);
     }
 
     /// The shadow on this node has lost its table, or has just been made: this is what the switch's TAG arrays
@@ -130,7 +156,10 @@ impl<R: Rules> Node<R> {
 
     /// True until this node has reported to every home, and its own home has rebuilt its directory.
     pub fn is_recovering(&self) -> bool {
-        !self.reporter.is_quiet() || self.home.is_rebuilding()
+        let serves = |memory: &NodeId| self.copies.server(*memory) == Some(self.config.id);
+        !self.reporter.is_quiet()
+            || self.home.is_rebuilding()
+            || self.copied.iter().any(|(memory, home)| serves(memory) && home.is_rebuilding())
     }
 
     /// True if this home's block is lost.

@@ -107,11 +107,12 @@ impl Reporter {
     ) {
         let mut copies: Map<(BlockTag, bool), u64> = Map::new();
         let mut orphaned = Vec::new();
-        let condemned = &self.condemned;
+        let (condemned, copied) = (&self.condemned, &*cx.copies);
         cx.store.published(|frame, tag, access| {
             if gone.contains(tag.home()) {
                 orphaned.push((frame, tag));
             } else if !condemned.contains(&(frame, tag)) {
+                let access = copied.access(tag, access);
                 let (first, bit) = group(cx.config.block, tag);
                 *copies.entry((first, access == Access::Modified)).or_insert(0) |= 1 << bit;
             }
@@ -120,7 +121,8 @@ impl Reporter {
             orphaned.into_iter().for_each(|(frame, tag)| self.condemn(cx, frame, tag));
         }
         self.streams.clear();
-        for home in live.iter() {
+        let homes: Vec<NodeId> = live.iter().chain(cx.copies.served()).collect();
+        for home in homes.iter().copied() {
             let mut items: VecDeque<Item> = [Item::Nothing].into();
             items.extend(held.iter().filter(|held| held.entry.home() == home).map(|held| Item::Held(*held)));
             self.streams.insert(home, Stream { items, seq: Seq(1), deadline: Nanos::MAX });
@@ -131,16 +133,19 @@ impl Reporter {
                 stream.items.push_back(Item::Copies { first, access, blocks });
             }
         }
-        live.iter().for_each(|home| self.send(cx, home));
+        homes.into_iter().for_each(|home| self.send(cx, home));
     }
 
     /// Drops a copy: at once, or when the thread that has it pinned is done.
-    fn condemn<S: Store, R>(&mut self, cx: &mut Context<'_, S, R>, frame: FrameId, tag: BlockTag) {
+    fn condemn<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, frame: FrameId, tag: BlockTag) {
         if self.condemned.contains(&(frame, tag)) {
             return;
         }
         match cx.store.withdraw(frame) {
-            Ok(()) => cx.store.release(frame),
+            Ok(()) => {
+                cx.note_leaving(frame, tag, true);
+                cx.store.release(frame);
+            }
             Err(crate::Pinned) => self.condemned.push((frame, tag)),
         }
     }
@@ -170,6 +175,11 @@ impl Reporter {
         let item = *stream.items.front().expect("a stream ends with its last acknowledgement");
         if item == Item::NoMore && !self.condemned.is_empty() {
             // The home might give a block of theirs a new incarnation, while threads here still hit in the old one.
+            return;
+        }
+        let is_settled = !cx.config.is_copied(home) || cx.copies.is_settled();
+        if item == Item::NoMore && !is_settled && cx.rules.holds(Rule::HomeAwaitsBatches) {
+            // Its memory may not have yet what this node or a dead one has written.
             return;
         }
         let about = |event, tag, requester, arg| Packet {
@@ -234,6 +244,15 @@ impl Reporter {
             _ => {}
         }
         self.send(cx, home);
+    }
+
+    /// What kept this node from saying to homes of memory with copies that there is no more is over.
+    pub(crate) fn say_no_more<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
+        let waits = |(home, stream): &(&NodeId, &Stream)| {
+            cx.config.is_copied(**home) && stream.items.front() == Some(&Item::NoMore)
+        };
+        let homes: Vec<NodeId> = self.streams.iter().filter(waits).map(|(home, _)| *home).collect();
+        homes.into_iter().for_each(|home| self.send(cx, home));
     }
 
     fn add_saved<S: Store, R: Rules>(&mut self, cx: &Context<'_, S, R>, home: NodeId) {

@@ -15,9 +15,34 @@ pub struct View {
     pub incarnations: Vec<Option<Incarnation>>,
     /// The node that shadows the switch's TAG array.
     pub shadow: NodeId,
+    /// The memories with copies: as many as nodes, or none.
+    pub memories: Vec<Kept>,
+}
+
+/// Where a memory with copies is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Kept {
+    /// When the last copy is gone, another life of the memory begins, empty.
+    pub life: Incarnation,
+    /// The nodes that have it whole.
+    pub by: Copyset,
+}
+
+impl Kept {
+    /// Memory `i`, empty: on the first nodes that are up, from node `i` on, in a ring.
+    pub fn anew(life: Incarnation, i: usize, (nodes, copies): (usize, usize), up: Copyset) -> Self {
+        Self { life, by: ring(nodes, i).filter(|node| up.contains(*node)).take(copies).collect() }
+    }
 }
 
 impl View {
+    /// The nodes that have the `i`th memory with copies whole, in the order in which they serve it: the first one does.
+    pub fn hosts(&self, i: usize) -> impl Iterator<Item = NodeId> + '_ {
+        let is_up = |node: &NodeId| self.incarnations[node.index()].is_some();
+        let by = self.memories.get(i).map_or(Copyset::EMPTY, |kept| kept.by);
+        ring(self.incarnations.len(), i).filter(move |node| by.contains(*node) && is_up(node))
+    }
+
     /// The nodes that are up.
     pub fn live(&self) -> Copyset {
         self.nodes().filter(|node| self.incarnations[node.index()].is_some()).collect()
@@ -29,7 +54,15 @@ impl View {
     }
 
     fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
-        (0..self.incarnations.len())
-            .map(|node| NodeId(u16::try_from(node).expect("a rack has at most 64 nodes")))
+        ids(self.incarnations.len())
     }
+}
+
+fn ids(nodes: usize) -> impl Iterator<Item = NodeId> + use<> {
+    (0..nodes).map(|node| NodeId(u16::try_from(node).expect("a rack has at most 64 nodes")))
+}
+
+/// All nodes, from the `i`th on.
+fn ring(nodes: usize, i: usize) -> impl Iterator<Item = NodeId> {
+    ids(nodes).map(move |behind| NodeId(((i + behind.index()) % nodes) as u16))
 }

@@ -17,10 +17,13 @@ impl Requesters {
         access: Access,
         words: Option<(usize, usize)>,
     ) -> Started {
-        if let Some((frame, have)) = cx.store.lookup(tag)
-            && have >= access
-        {
-            return cx.store.pin(frame).map_or(Started::Retry, |()| Started::Pinned(frame));
+        if let Some((frame, have)) = cx.store.lookup(tag) {
+            if have >= access {
+                return cx.store.pin(frame).map_or(Started::Retry, |()| Started::Pinned(frame));
+            }
+            if cx.copies.access(tag, have) >= access {
+                return cx.unprotect(frame, tag).map_or(Started::Retry, |()| Started::Pinned(frame));
+            }
         }
         if let Some(slot) = self.fetching(tag) {
             return Started::Join(slot);
@@ -58,7 +61,7 @@ impl Requesters {
                     || fetch.leaves == Leaves::IfModified && access == Access::Modified =>
             {
                 fetch.victim = Some(frame);
-                Some((evict(access), fetch.tag))
+                Some((evict(cx.copies.access(fetch.tag, access)), fetch.tag))
             }
             // It is gone, or the home has it by now; or it is here again.
             found if fetch.leaves != Leaves::No && (fetch.leaves != Leaves::Returned || found.is_some()) => {
@@ -66,6 +69,11 @@ impl Requesters {
             }
             Some((frame, have)) if have >= fetch.access => {
                 let outcome = cx.store.pin(frame).map_or(Outcome::Retry, |()| Outcome::Pinned(frame));
+                return self.complete_fetch(cx, slot, fetch, outcome);
+            }
+            Some((frame, have)) if cx.copies.access(fetch.tag, have) >= fetch.access => {
+                let unprotected = cx.unprotect(frame, fetch.tag);
+                let outcome = unprotected.map_or(Outcome::Retry, |()| Outcome::Pinned(frame));
                 return self.complete_fetch(cx, slot, fetch, outcome);
             }
             Some(_) => Some((PacketKind::WriteShared, fetch.tag)),
@@ -83,7 +91,7 @@ impl Requesters {
                 Reservation::Evict { tag, .. } if cx.is_down(tag) => None,
                 Reservation::Evict { frame, tag, access } => {
                     fetch.victim = Some(frame);
-                    Some((evict(access), tag))
+                    Some((evict(cx.copies.access(tag, access)), tag))
                 }
                 Reservation::Busy => None,
             },

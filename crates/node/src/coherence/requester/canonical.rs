@@ -81,7 +81,7 @@ impl Slot {
             Work::Fetch(fetch) if config.queue => fetch.refusals %= config.refusals_before_queue + 1,
             Work::Fetch(fetch) => fetch.refusals = 0,
             Work::Lock { refusals, .. } | Work::Purge { refusals, .. } => *refusals = 0,
-            Work::None | Work::Call(_) => {}
+            Work::None | Work::Call(_) | Work::Sync => {}
         }
         if let Wait::Backoff(until) = &mut self.wait {
             *until = FAR;

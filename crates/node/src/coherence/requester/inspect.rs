@@ -26,7 +26,7 @@ impl Slot {
             Work::Fetch(fetch) => Some(fetch.tag),
             Work::Lock { entry, .. } => Some(entry),
             Work::Purge { tag, .. } => Some(tag),
-            Work::None | Work::Call(_) => self.event.map(|event| event.request.tag),
+            Work::None | Work::Call(_) | Work::Sync => self.event.map(|event| event.request.tag),
         }
     }
 
@@ -40,6 +40,7 @@ impl Slot {
             Work::Lock { write, refusals, .. } => format!("locks, write {write}, refused {refusals}x"),
             Work::Purge { refusals, .. } => format!("purges, refused {refusals}x"),
             Work::Call(_) => String::from("allocates or frees"),
+            Work::Sync => String::from("waits until its node's writes are in all copies"),
         };
         text += &format!(", waits for {:?}", self.wait);
         if let Some(event) = &self.event {

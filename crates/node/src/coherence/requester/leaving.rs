@@ -30,7 +30,8 @@ impl Requesters {
         let (me, down) = (self.node, cx.down);
         let mut modified: Vec<BlockTag> = Vec::new();
         cx.store.published(|_, tag, access| {
-            if access == Access::Modified && tag.home() != me && !down.contains(tag.home()) {
+            let has_copies = cx.copies.has(tag);
+            if access == Access::Modified && !has_copies && tag.home() != me && !down.contains(tag.home()) {
                 modified.push(tag);
             }
         });

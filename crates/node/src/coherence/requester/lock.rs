@@ -7,11 +7,13 @@
 //! on that block would fail for as long as it holds the lock. At most half of a node's slots may be held, because a
 //! holder needs others for its misses.
 
-use wire::{BlockTag, PacketKind, Rules, SlotId, Status};
+use wire::{BlockTag, PacketKind, Rule, Rules, Seq, SlotId, Status};
 
 use super::{Requesters, Stage, Work};
 use crate::coherence::context::Context;
+use crate::coherence::copies::waiting::Then;
 use crate::coherence::message::Started;
+use crate::store::Store;
 
 impl Requesters {
     /// Starts to take the lock of a block. With `once`, a refusal ends the operation.
@@ -67,7 +69,16 @@ impl Requesters {
     ///
     /// # Panics
     /// If no lock is held there.
-    pub(crate) fn on_release<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId) {
+    pub(crate) fn on_release<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId) {
+        let waits = cx.copies.is_on() && cx.rules.holds(Rule::CommitBeforeRelease);
+        match if waits { cx.want_batch() } else { Seq::NONE } {
+            Seq::NONE => self.release(cx, slot),
+            batch => cx.copies.wait(batch, Then::Release(slot)),
+        }
+    }
+
+    /// What was written under the lock is where it must be.
+    pub(crate) fn release<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId) {
         let it = &mut self.slots[slot.index()];
         match it.event.map(|event| event.stage) {
             Some(Stage::Held) => self.unlock(cx, slot, Status::Granted),

@@ -100,6 +100,8 @@ pub(crate) enum Work {
     Purge { tag: BlockTag, refusals: u32 },
     /// Allocate or free: the slot only lends its number to the call.
     Call(Call),
+    /// Wait until what this node has written is in all copies.
+    Sync,
 }
 
 /// A block on its way into the cache.

@@ -2,11 +2,12 @@
 
 use switch::coherence::wait_queue;
 use wire::{
-    Copyset, Endpoint, GlobalStatus, Nanos, Packet, PacketKind, Refusal, Rule, Rules, SlotId, Status,
+    Copyset, Endpoint, GlobalStatus, Nanos, Packet, PacketKind, Refusal, Rule, Rules, Seq, SlotId, Status,
 };
 
 use super::{Fetch, Found, Leaves, Requesters, Stage, Work, peek};
 use crate::coherence::context::Context;
+use crate::coherence::copies::waiting::Then;
 use crate::coherence::counters::Drop;
 use crate::coherence::message::{Message, Outcome};
 use crate::store::{Access, FrameId, Store};
@@ -145,7 +146,7 @@ impl Requesters {
                 self.slots[slot.index()].work = Work::Purge { tag, refusals: refusals + 1 };
                 self.back_off(cx, slot, refusals + 1);
             }
-            Work::None | Work::Call(_) => unreachable!("an event is open for fetches, locks and purges only"),
+            Work::None | Work::Call(_) | Work::Sync => unreachable!("an event is open for fetches, locks and purges only"),
         }
     }
 
@@ -160,6 +161,9 @@ impl Requesters {
                 let frame = fetch.frame.take().expect("a miss has a frame reserved");
                 let is_wanted = fetch.leaves == Leaves::No;
                 cx.store.publish(frame, fetch.tag, fetch.access, is_wanted);
+                if fetch.access == Access::Modified {
+                    cx.note_writable(fetch.tag);
+                }
                 if let (PacketKind::ReadMiss, Some(found)) = (event.request.kind, event.found) {
                     self.reuse.missed(fetch.tag, found.status);
                 }
@@ -174,6 +178,7 @@ impl Requesters {
                 if cx.store.upgrade(frame).is_err() {
                     return self.await_unpin(slot, frame);
                 }
+                cx.note_writable(fetch.tag);
                 self.complete_fetch(cx, slot, fetch, Outcome::Pinned(frame));
                 self.close(cx, slot);
             }
@@ -212,6 +217,11 @@ impl Requesters {
         };
         if cx.store.withdraw(frame).is_err() {
             return self.await_unpin(slot, frame);
+        }
+        let batch = cx.batch_before_giving(event.request.tag);
+        cx.note_leaving(frame, event.request.tag, false);
+        if cx.copies.has(event.request.tag) {
+            cx.copies.wait(batch.unwrap_or(Seq::NONE), Then::Evicted(slot, event.request.seq));
         }
         fetch.victim = None;
         fetch.frame = Some(frame);

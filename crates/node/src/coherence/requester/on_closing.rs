@@ -24,6 +24,8 @@ impl Requesters {
         let kind = event.request.kind;
         let sends_home = cx.rules.holds(Rule::ReadWaitsForHome)
             && kind == PacketKind::ReadMiss
+            // The memory of a block with copies has what its owner gives away.
+            && !cx.copies.has(event.request.tag)
             && found.status == GlobalStatus::Modified
             && !event.early_write_back;
         let repeated =
@@ -53,6 +55,10 @@ impl Requesters {
         let Stage::Closing { write_back, agents, home } = event.stage else { return };
         let request = Packet { arg: 0, ..event.request };
         let home_agent = Endpoint::HomeAgent(request.tag.home());
+        if write_back && cx.copies.has(request.tag) {
+            // It is on its way, in a batch.
+            return;
+        }
         if write_back && request.kind == PacketKind::EvictModified {
             let Work::Fetch(super::Fetch { frame: Some(frame), .. }) = it.work else {
                 panic!("an eviction keeps its frame until the home has the block: {:?}", it.work);
@@ -94,6 +100,22 @@ impl Requesters {
                 *early_write_back = true;
             }
             _ => cx.counters.drop(Drop::Stale),
+        }
+    }
+
+    /// A block that this slot evicts is in all copies: nothing needs to be sent home.
+    pub(crate) fn on_evicted<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        slot: SlotId,
+        seq: wire::Seq,
+    ) {
+        if let Some(Event { request, stage: Stage::Closing { write_back, .. }, .. }) =
+            &mut self.slots[slot.index()].event
+            && request.seq == seq
+        {
+            *write_back = false;
+            self.unlock_if_closed(cx, slot);
         }
     }
 
@@ -164,7 +186,7 @@ impl Requesters {
             Work::Fetch(fetch) => self.advance_fetch(cx, slot, fetch),
             Work::Lock { entry, write, .. } => self.advance_lock(cx, slot, entry, write),
             Work::Purge { tag, .. } => self.begin(cx, slot, PacketKind::Purge, tag),
-            Work::None | Work::Call(_) => {}
+            Work::None | Work::Call(_) | Work::Sync => {}
         }
     }
 

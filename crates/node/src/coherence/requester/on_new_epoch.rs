@@ -79,7 +79,7 @@ impl Requesters {
         }
         match (request.kind, event.stage) {
             // Nobody has what a provider kept for this.
-            (PacketKind::WriteMiss, Stage::Asking) => {
+            (PacketKind::WriteMiss, Stage::Asking) if !cx.copies.has(request.tag) => {
                 let (requester, seq, tag) = (request.requester, request.seq, request.tag);
                 saved.cut(Cut { epoch: left, requester, seq, tag });
             }
@@ -92,6 +92,7 @@ impl Requesters {
                 let Work::Fetch(fetch) = &mut self.slots[slot.index()].work else { return };
                 if let Some(frame) = fetch.frame.take() {
                     cx.store.publish(frame, request.tag, Access::Modified, false);
+                    cx.note_kept(request.tag);
                 }
             }
             _ => {}
@@ -130,7 +131,7 @@ impl Requesters {
                 self.back_off(cx, slot, refusals);
             }
             // Calls have numbers of their own.
-            Work::Call(_) => {}
+            Work::Call(_) | Work::Sync => {}
         }
     }
 }

@@ -200,7 +200,7 @@ impl Rig {
             _ => Some(Incarnation(0)),
         };
         let incarnations = (0..NODES as u16).map(incarnation).collect();
-        let view = View { epoch: SwitchEpoch(number), incarnations, shadow: NodeId(0) };
+        let view = View { epoch: SwitchEpoch(number), incarnations, shadow: NodeId(0), memories: Vec::new() };
         self.input(|node, at, store, out| node.on_new_epoch(at, &view, store, out))
     }
 

@@ -81,7 +81,7 @@ impl Rig {
 
     fn with_entries(entries: usize) -> Self {
         let switch =
-            Switch::new(&SwitchConfig { nodes: NODES, entries, epoch: EPOCH, queue: false, peeks: true })
+            Switch::new(&SwitchConfig { nodes: NODES, entries, epoch: EPOCH, queue: false, peeks: true, copies: false })
                 .unwrap();
         Self { switch, next: 1000 }
     }

@@ -5,6 +5,7 @@ mod latest;
 mod lost;
 mod single_writer;
 
+use node::Node;
 use wire::{NodeId, Rules};
 
 use super::{Blocks, PlainStore};
@@ -14,11 +15,12 @@ use crate::rack::{Bench, Control};
 const EVERY: usize = 16;
 
 /// Checks everything that must hold at any moment.
-fn check<R: Rules>(blocks: &Blocks<R>, control: &Control) -> Result<(), String> {
-    for (node, store) in blocks.up(control) {
-        single_writer::check(blocks, control, node.config().id)?;
-        latest::check(blocks, node.config().id)?;
-        node.invariants(store);
+fn check<R: Rules>(blocks: &mut Blocks<R>, control: &Control) -> Result<(), String> {
+    for node in control.up().iter() {
+        single_writer::check(blocks, control, node)?;
+        latest::check(blocks, control, node)?;
+        let (machine, store) = &blocks.nodes[node.index()];
+        machine.invariants(store);
     }
     blocks.switch.invariants();
     lost::check(blocks, control)
@@ -27,7 +29,7 @@ fn check<R: Rules>(blocks: &Blocks<R>, control: &Control) -> Result<(), String> 
 /// Checks what the last step can have broken: copies after every step, and the insides of the machines every few
 /// steps (all steps, in a run that is traced).
 pub(super) fn check_after<R: Rules, M: Copy>(
-    blocks: &Blocks<R>,
+    blocks: &mut Blocks<R>,
     bench: &Bench<M>,
     step: usize,
 ) -> Result<(), String> {
@@ -35,7 +37,7 @@ pub(super) fn check_after<R: Rules, M: Copy>(
     let inside = bench.plan.trace || step.is_multiple_of(EVERY) || touched.is_several();
     for node in touched.nodes.iter().filter(|node| control.is_up(Some(*node))) {
         single_writer::check(blocks, control, node)?;
-        latest::check(blocks, node)?;
+        latest::check(blocks, control, node)?;
         if inside {
             let (machine, store) = &blocks.nodes[node.index()];
             machine.invariants(store);
@@ -48,12 +50,12 @@ pub(super) fn check_after<R: Rules, M: Copy>(
 }
 
 /// Checks everything that must hold when nothing is in flight.
-pub(super) fn check_at_rest<R: Rules, M: Copy>(blocks: &Blocks<R>, bench: &Bench<M>) -> Result<(), String> {
+pub(super) fn check_at_rest<R: Rules, M: Copy>(blocks: &mut Blocks<R>, bench: &Bench<M>) -> Result<(), String> {
     check_settled(blocks, &bench.control)
 }
 
 /// The same, of a rack without a bench.
-pub(crate) fn check_settled<R: Rules>(blocks: &Blocks<R>, control: &Control) -> Result<(), String> {
+pub(crate) fn check_settled<R: Rules>(blocks: &mut Blocks<R>, control: &Control) -> Result<(), String> {
     check(blocks, control)?;
     directory::check_at_rest(blocks, control)
 }
@@ -69,15 +71,18 @@ struct Cached {
 
 /// All of them, of nodes that are up.
 fn copies<R: Rules>(blocks: &Blocks<R>, control: &Control) -> impl Iterator<Item = Cached> {
-    blocks.up(control).flat_map(|(node, store)| copies_in(node.config().id, store))
+    blocks.up(control).flat_map(|(node, store)| copies_in(node, store))
 }
 
 fn copies_of<R: Rules>(blocks: &Blocks<R>, node: NodeId) -> impl Iterator<Item = Cached> {
-    copies_in(node, &blocks.nodes[node.index()].1)
+    let (node, store) = &blocks.nodes[node.index()];
+    copies_in(node, store)
 }
 
-fn copies_in(node: NodeId, store: &PlainStore) -> impl Iterator<Item = Cached> {
+fn copies_in<R: Rules>(node: &Node<R>, store: &PlainStore) -> impl Iterator<Item = Cached> {
     store.frames.iter().filter_map(move |frame| {
-        frame.published.map(|(tag, access)| Cached { node, tag, access, stamp: frame.stamp })
+        let (tag, cached) = frame.published?;
+        let access = node.access(tag, cached);
+        Some(Cached { node: node.config().id, tag, access, stamp: frame.stamp })
     })
 }

@@ -120,6 +120,7 @@ impl Protocol for Joint {
             epoch: FIRST,
             incarnations: incarnations.iter().copied().map(Some).collect(),
             shadow: NodeId(0),
+            memories: Vec::new(),
         };
         let (up, mut controls) = (view.live(), Interner::new());
         let (control, _) =

@@ -48,7 +48,7 @@ impl<R: Rules> Real<R> {
         plan.world.locks.room = ROOM;
         let mut both = Joint::new(rules, &plan);
         let switch =
-            switch::coherence::SwitchConfig { nodes, entries: 7, epoch: FIRST, queue: false, peeks: false };
+            switch::coherence::SwitchConfig { nodes, entries: 7, epoch: FIRST, queue: false, peeks: false, copies: false };
         both.blocks.switch = template::copy_of(rules, &switch, |rules, config| {
             Switch::with_rules(rules, config).expect("the program fits the chip")
         });
@@ -336,7 +336,7 @@ impl<R: Rules> Outwards for Real<R> {
         let changes = 1 + u32::from(memory.changes);
         self.both.locks.assume(0, control.incarnations[HOME.index()], (changes, memory.latest));
         let settled = rack::Control::settled(control.view.clone(), control.incarnations.clone());
-        coherence::properties::check_settled(&self.both.blocks, &settled)?;
+        coherence::properties::check_settled(&mut self.both.blocks, &settled)?;
         locks::properties::check_settled(&self.both.locks, &settled)
     }
 }

@@ -150,7 +150,7 @@ impl<R: Rules> Real<R> {
             }
             Input::Own(Own::Hear(epoch)) => {
                 let incarnations = vec![Some(Incarnation(0)); nodes];
-                let view = View { epoch, incarnations, shadow: NodeId(0) };
+                let view = View { epoch, incarnations, shadow: NodeId(0), memories: Vec::new() };
                 node.on_new_epoch(moment, &view, &mut store, out);
             }
         }

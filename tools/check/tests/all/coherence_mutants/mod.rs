@@ -6,6 +6,7 @@
 //! (`RACKMEM_WRITE=1 cargo test -p rackmem-check mutants::document`). The rules of the locks that carry their data
 //! have a test of their own, `tests/lock_mutants`.
 
+mod copies;
 pub(crate) mod document;
 pub(crate) mod mutant;
 mod scenarios;
@@ -21,13 +22,19 @@ fn every_mutant_is_caught() {
 }
 
 #[test]
+fn every_mutant_of_copies_is_caught() {
+    assert_caught(copies::MUTANTS);
+}
+
+#[test]
 fn every_rule_has_a_mutant_in_the_table() {
     assert!(table::MUTANTS.iter().map(|mutant| mutant.rule).eq(Rule::COHERENCE.iter().copied()));
+    assert!(copies::MUTANTS.iter().map(|mutant| mutant.rule).eq(Rule::COPIES.iter().copied()));
 }
 
 #[test]
 fn the_document_says_what_the_table_says() {
-    document::says(0, &format!("{HEAD}{}", rows(table::MUTANTS)));
+    document::says(0, &format!("{HEAD}{}{}", rows(table::MUTANTS), rows(copies::MUTANTS)));
 }
 
 const HEAD: &str = "\
@@ -41,6 +48,7 @@ This table is written by `tools/check/tests/all/coherence_mutants`, which also r
 - *joint scope NAME*: the same where memory comes and goes (`rackmem-lab check joint --scope NAME`);
 - *random runs*: one of the first runs under loss, duplication, delay and reordering;
 - *runs with restarts*: the same, with a switch and nodes that stop and start again;
+- *runs with copies*: the same, where half of the memory has copies on other nodes;
 - *scenario*: a handler given the packets of a rare run;
 - *subsumed in NAME*: no checker can find a difference, for there is none: without the rule the scope has the very
   same states. Other rules see to it that what this one is for does not happen.

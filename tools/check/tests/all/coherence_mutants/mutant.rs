@@ -1,6 +1,7 @@
 //! A rule left out, and how its mutant is caught: what the tables of all protocols share.
 
 use std::fmt;
+use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe};
 
 use check::explore::coherence::{Coverage, FlowCC};
@@ -36,6 +37,8 @@ pub(crate) enum By {
     Runs,
     /// With restarts.
     Restarts(u64),
+    /// With restarts, and memory with copies.
+    Copies(u64),
     /// Random runs of locks, in which nothing is lost and nothing comes twice.
     Lossless(u64),
     /// With all faults.
@@ -68,6 +71,8 @@ pub(crate) use mutants;
 /// Where it is looked for at most.
 const MOST: usize = 400_000;
 const SEEDS: u64 = 300;
+/// A death at the wrong moment is rare.
+const MANY_SEEDS: u64 = 6000;
 const STEPS: usize = 3000;
 
 impl By {
@@ -87,6 +92,13 @@ impl By {
             }
             Self::Runs => blocks(rules, coherence::Plan::from_seed, 0),
             Self::Restarts(from) => blocks(rules, coherence::Plan::with_restarts, from),
+            Self::Copies(from) => {
+                let run = |seed| {
+                    let plan = coherence::Plan::with_copies(seed);
+                    coherence::Rack::run_seed(rules, plan, seed, Effort::steps(2 * STEPS)).err()
+                };
+                first_of(from..from + MANY_SEEDS, run)
+            }
             Self::Lossless(from) => regions(rules, locks::Plan::lossless, from),
             Self::LockRuns(from) => regions(rules, locks::Plan::from_seed, from),
             Self::LockRestarts(from) => regions(rules, locks::Plan::with_restarts, from),
@@ -108,6 +120,7 @@ impl fmt::Display for By {
             Self::Subsumed(name) => write!(f, "subsumed in {name}"),
             Self::Runs | Self::LockRuns(_) => f.write_str("random runs"),
             Self::Restarts(_) | Self::LockRestarts(_) => f.write_str("runs with restarts"),
+            Self::Copies(_) => f.write_str("runs with copies"),
             Self::Lossless(_) => f.write_str("runs without faults"),
             Self::LockEnds(_) => f.write_str("runs in which locks end"),
             Self::Scenario(name, ..) => write!(f, "scenario {name}"),
@@ -136,7 +149,11 @@ fn regions(rules: Without, plan: fn(u64) -> locks::Plan, from: u64) -> Found {
 }
 
 fn first(from: u64, run: impl Fn(u64) -> Option<rack::Failure>) -> Found {
-    (from..from + SEEDS).find_map(|seed| {
+    first_of(from..from + SEEDS, run)
+}
+
+fn first_of(mut seeds: Range<u64>, run: impl Fn(u64) -> Option<rack::Failure>) -> Found {
+    seeds.find_map(|seed| {
         let why: Failure = run(seed)?;
         Some(format!("{} (seed {seed})", first_line(why.what())))
     })

@@ -55,7 +55,7 @@ impl<R: Rules> Bench<R> {
     fn new_epoch_without(&mut self, epoch: u32, down: Copyset) -> Vec<Packet> {
         let incarnations =
             (0..3).map(|node| (!down.contains(NodeId(node))).then_some(Incarnation(0))).collect();
-        let view = View { epoch: SwitchEpoch(epoch), incarnations, shadow: NodeId(0) };
+        let view = View { epoch: SwitchEpoch(epoch), incarnations, shadow: NodeId(0), memories: Vec::new() };
         let mut out = Vec::new();
         self.node.on_new_epoch(AT, &view, None, &mut self.store, &mut out);
         sent(&out)

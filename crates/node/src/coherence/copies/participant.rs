@@ -1,0 +1,100 @@
+//! A node that keeps copies: it holds the blocks of batches until they are committed.
+//!
+//! What must always hold: a batch goes into memory as a whole, and once.
+
+use alloc::vec::Vec;
+
+use wire::{BlockTag, Copyset, Endpoint, Packet, PacketKind, Rule, Rules, Seq};
+
+use super::Life;
+use crate::coherence::context::Context;
+use crate::coherence::counters::Drop;
+use crate::coherence::message::Message;
+use crate::store::{DataRef, Store};
+
+/// A batch of another node that is not committed here.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Held {
+    pub(super) seq: Seq,
+    /// Who takes part.
+    pub(super) participants: Copyset,
+    blocks: Vec<(BlockTag, DataRef)>,
+    /// How many blocks it has here.
+    of: usize,
+}
+
+impl Held {
+    pub(super) fn is_whole(&self) -> bool {
+        self.blocks.len() == self.of
+    }
+}
+
+impl<S: Store, R: Rules> Context<'_, S, R> {
+    /// A block of a batch.
+    pub(super) fn on_prepare(&mut self, message: &Message) {
+        let packet = &message.packet;
+        let (Some(data), life) = (message.data, life_of(packet)) else { return self.counters.drop(Drop::Nonsense) };
+        let (at, of) = ((packet.arg >> 32) as usize, packet.arg as u32 as usize);
+        if at >= of || !self.copies.hosts(packet.tag.home()).contains(&self.config.id) {
+            return self.counters.drop(Drop::Nonsense);
+        }
+        if self.copies.ended.get(&life).is_some_and(|(seq, _)| packet.seq <= *seq) {
+            return self.counters.drop(Drop::Stale);
+        }
+        let held = self.copies.held.entry(life).or_insert_with(|| Held {
+            seq: packet.seq,
+            participants: packet.copyset,
+            blocks: Vec::new(),
+            of,
+        });
+        if held.seq != packet.seq || held.of != of {
+            return self.counters.drop(Drop::Nonsense);
+        }
+        if at == held.blocks.len() {
+            let kept = self.store.keep(data);
+            held.blocks.push((packet.tag, kept));
+        }
+        let arg = held.blocks.len() as u64;
+        let to = Endpoint::CacheAgent(packet.requester.node);
+        let me = Endpoint::HomeAgent(self.config.id);
+        self.send(Packet { arg, ..packet.reply(PacketKind::Prepared, me, to) });
+    }
+
+    /// All participants hold the batch.
+    pub(super) fn on_commit(&mut self, packet: &Packet) {
+        let life = life_of(packet);
+        let is_over = self.copies.ended.get(&life).is_some_and(|(seq, _)| packet.seq <= *seq);
+        if !is_over {
+            let held = self.copies.held.get(&life);
+            if !held.is_some_and(|held| held.seq == packet.seq && held.is_whole()) {
+                return self.counters.drop(Drop::Nonsense);
+            }
+            self.end_batch(life, true);
+        }
+        let to = Endpoint::CacheAgent(packet.requester.node);
+        self.send(packet.reply(PacketKind::Committed, Endpoint::HomeAgent(self.config.id), to));
+    }
+
+    /// A batch of another node takes effect here, or is dropped.
+    pub(super) fn end_batch(&mut self, life: Life, takes_effect: bool) {
+        let Some(held) = self.copies.held.remove(&life) else { return };
+        self.copies.ended.insert(life, (held.seq, takes_effect));
+        for (tag, data) in held.blocks {
+            let is_kept = self.copies.hosts(tag.home()).contains(&self.config.id);
+            if takes_effect && is_kept {
+                self.store.write_home(tag, data);
+            }
+            self.store.discard(data);
+        }
+    }
+
+    /// True if a batch that is not whole takes effect: a mutant's.
+    pub(super) fn halves_count(&self) -> bool {
+        !self.rules.holds(Rule::BatchesAreWhole)
+    }
+}
+
+/// Whose batch it is.
+fn life_of(packet: &Packet) -> Life {
+    (packet.requester.node, packet.incarnation)
+}

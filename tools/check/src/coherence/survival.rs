@@ -1,0 +1,92 @@
+//! What of a dead node's writes to memory with copies may be seen: a prefix of them, with all that it has synced and all that others
+//! have seen.
+//!
+//! A write that was made is remembered until it is known whether it survives. The first look at a block after its writer's death tells:
+//! what is there has survived, and what was written to the block later has not. From then on that limits what may be found in the
+//! other blocks that the dead one has written.
+
+use std::collections::BTreeMap;
+
+use wire::{BlockTag, Incarnation, NodeId};
+
+/// An incarnation of a node.
+pub(crate) type Life = (NodeId, Incarnation);
+
+/// What is known of one node's writes. Writes are numbered over the whole rack, in the order in which they were made.
+#[derive(Clone, Copy, Debug)]
+struct Fate {
+    is_dead: bool,
+    /// All up to here must survive.
+    promised: u64,
+    /// Nothing from here on has.
+    lost: u64,
+}
+
+impl Default for Fate {
+    fn default() -> Self {
+        Self { is_dead: false, promised: 0, lost: u64::MAX }
+    }
+}
+
+/// The writes to memory with copies whose fate is not known.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Survival {
+    writes: BTreeMap<BlockTag, Vec<(u64, Life)>>,
+    fates: BTreeMap<Life, Fate>,
+    /// Writes that were lost with their node.
+    pub(crate) lost: u64,
+}
+
+impl Survival {
+    /// A node has written.
+    pub(crate) fn wrote(&mut self, tag: BlockTag, write: u64, by: Life) {
+        self.writes.entry(tag).or_default().push((write, by));
+    }
+
+    /// A block begins anew.
+    pub(crate) fn zeroed(&mut self, tag: BlockTag) {
+        self.writes.remove(&tag);
+    }
+
+    /// A node has died.
+    pub(crate) fn died(&mut self, life: Life) {
+        self.fates.entry(life).or_default().is_dead = true;
+    }
+
+    /// A node that lives was told that its writes up to here survive, or somebody else has seen what it did after them.
+    pub(crate) fn promised(&mut self, life: Life, upto: u64) -> Result<(), String> {
+        let fate = self.fates.entry(life).or_default();
+        fate.promised = fate.promised.max(upto);
+        if fate.promised >= fate.lost {
+            return Err(format!("{life:?}: write {} is lost, and {} was promised", fate.lost, fate.promised));
+        }
+        Ok(())
+    }
+
+    /// A block is found with this write, by a node or in its home's memory. All later ones must be lost.
+    pub(crate) fn found(&mut self, tag: BlockTag, write: u64, by: Option<Life>) -> Result<(), String> {
+        let Some(writes) = self.writes.get_mut(&tag) else { return Ok(()) };
+        let known = writes.iter().position(|(it, _)| *it == write);
+        let later = writes.split_off(known.map_or(0, |at| at + 1));
+        let found = known.map(|at| writes[at]);
+        for (it, life) in &later {
+            let fate = self.fates.entry(*life).or_default();
+            if !fate.is_dead {
+                return Err(format!("{tag:?} is found with write {write}, and {life:?} has made write {it}"));
+            }
+            if *it <= fate.promised {
+                return Err(format!("{tag:?} is found with write {write}: write {it} of {life:?} was promised"));
+            }
+            fate.lost = fate.lost.min(*it);
+            self.lost += 1;
+        }
+        match found {
+            Some((write, life)) if by != Some(life) => {
+                // Whoever has it now is not given anything older.
+                writes.drain(..writes.len() - 1);
+                self.promised(life, write)
+            }
+            _ => Ok(()),
+        }
+    }
+}
