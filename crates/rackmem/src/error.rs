@@ -148,6 +148,8 @@ pub enum Error {
         /// How many can be.
         most: usize,
     },
+    /// The rack keeps no copies of memory.
+    NoCopies,
     /// The daemon serves as many threads of applications as it can.
     TooManyAttached {
         /// How many that is.
@@ -277,6 +279,9 @@ impl fmt::Display for Error {
             Self::TooManyLocks { most } => {
                 write!(f, "this node already holds {most} block locks: release some first")
             }
+            Self::NoCopies => f.write_str(
+                "this rack keeps no copies of memory: write copies = 2 into [rack] of its file, at all of its places",
+            ),
             Self::TooManyPinned { most } => write!(
                 f,
                 "{most} mapped blocks are pinned, a quarter of what this node can cache: pin less at a time, or give nodes more `cache`"

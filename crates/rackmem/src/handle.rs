@@ -282,7 +282,7 @@ impl NodeHandle {
     #[cold]
     #[inline(never)]
     fn fetch(&mut self, addr: GlobalAddr, len: usize, access: Access) -> Result<Fetched, Error> {
-        of_a_node(addr, self.nodes())?;
+        of_a_node(addr, self.memories())?;
         self.report_hits();
         let (tag, start) = (self.tag(addr), self.block_size().offset_in_block(addr));
         let fetched = match access {
@@ -343,7 +343,7 @@ impl NodeHandle {
     /// read.
     pub fn read(&mut self, addr: GlobalAddr, into: &mut [u8]) -> Result<(), Error> {
         let mut rest = into;
-        if let Err(why) = in_range(addr, rest.len() as u64, self.nodes(), self.inner.reach) {
+        if let Err(why) = in_range(addr, rest.len() as u64, self.memories(), self.inner.reach) {
             return if self.is_attached() { self.ask_to_read_all(addr, rest) } else { Err(why) };
         }
         let mut at = addr;
@@ -368,7 +368,7 @@ impl NodeHandle {
     /// As for [`NodeHandle::read`]. Blocks before the one that failed have been written.
     pub fn write(&mut self, addr: GlobalAddr, bytes: &[u8]) -> Result<(), Error> {
         let mut rest = bytes;
-        if let Err(why) = in_range(addr, rest.len() as u64, self.nodes(), self.inner.reach) {
+        if let Err(why) = in_range(addr, rest.len() as u64, self.memories(), self.inner.reach) {
             return if self.is_attached() { self.ask_to_write_all(addr, rest) } else { Err(why) };
         }
         let mut at = addr;
@@ -463,12 +463,48 @@ impl NodeHandle {
         if len == 0 || len > most {
             return Err(Error::BadSize { len, most });
         }
-        of_a_node(GlobalAddr::new(home, 0), config.nodes)?;
+        of_a_node(GlobalAddr::new(home, 0), self.memories())?;
         self.at_node().alloc(len, home, discipline).map_err(|why| match why {
             Failure::Fenced => Error::Fenced,
             Failure::Refused(Refusal::NodeDown) => Error::NodeDown { addr: GlobalAddr::new(home, 0) },
             _ => Error::OutOfMemory { len, home: home.0 },
         })
+    }
+
+    /// Allocates `len` bytes of zeroes that outlive nodes: [`Config::copies`](crate::Config::copies) nodes keep them, `near` first, if
+    /// it is up. In all else they are as what [`NodeHandle::alloc`] makes with [`Discipline::Coherent`].
+    ///
+    /// When a node dies, a prefix of what it has written to such memory survives: all that it has synced ([`NodeHandle::sync`]), all
+    /// that others have seen, and nothing without what the node wrote before it. What is allocated this way is lost when all nodes that
+    /// keep it have died; nobody copies it to another node so far. An embedded rack dies as a whole: there, nothing has copies.
+    ///
+    /// # Errors
+    /// [`Error::NoCopies`], and as [`NodeHandle::alloc`].
+    pub fn alloc_with_copies(&mut self, len: u64, near: NodeId) -> Result<GlobalAddr, Error> {
+        of_a_node(GlobalAddr::new(near, 0), self.nodes())?;
+        if self.inner.config.copies == 1 {
+            return Err(Error::NoCopies);
+        }
+        let memory = if self.inner.is_embedded() { near.index() } else { self.nodes() + near.index() };
+        let memory = NodeId(u16::try_from(memory).expect("at most 64 memories"));
+        self.alloc(len, memory, Discipline::Coherent)
+    }
+
+    /// Waits until all that this node has written to memory with copies is in all of them: from then on it survives this node, too.
+    /// Writes of all threads of the node count that were made before the call.
+    ///
+    /// # Errors
+    /// [`Error::Fenced`].
+    pub fn sync(&mut self) -> Result<(), Error> {
+        if self.is_attached() {
+            return self.ask_to_sync();
+        }
+        self.at_node().sync().map_err(|why| failed(why, GlobalAddr::NULL, 0))
+    }
+
+    /// How many memories addresses name.
+    pub(crate) fn memories(&self) -> usize {
+        self.inner.memories_named()
     }
 
     /// Gives an allocation back; on any node, with the address that [`NodeHandle::alloc`] returned. Blocks that
@@ -478,7 +514,7 @@ impl NodeHandle {
     /// # Errors
     /// [`Error::NotAnAllocation`], [`Error::NoSuchNode`].
     pub fn free(&mut self, addr: GlobalAddr) -> Result<(), Error> {
-        of_a_node(addr, self.nodes())?;
+        of_a_node(addr, self.memories())?;
         self.free_of(addr, None)
     }
 

@@ -90,7 +90,7 @@ impl NodeHandle {
         mode: LockMode,
         once: bool,
     ) -> Result<Option<BlockLock>, Error> {
-        of_a_node(addr, self.nodes())?;
+        of_a_node(addr, self.memories())?;
         if self.is_attached() {
             let lock = self.ask_for_block_lock(addr, mode, once)?;
             return Ok(lock.map(|lock| BlockLock { _held: HeldBy::Daemon { _lock: lock } }));

@@ -44,6 +44,18 @@ pub(crate) struct Inner {
     names: Box<[NameService]>,
 }
 
+impl Inner {
+    /// All places of the rack are in this process.
+    pub(crate) fn is_embedded(&self) -> bool {
+        matches!(self.places, Places::Embedded(_))
+    }
+
+    /// How many memories addresses name.
+    pub(crate) fn memories_named(&self) -> usize {
+        if self.is_embedded() { self.config.nodes } else { self.config.memories() }
+    }
+}
+
 /// The memories of the nodes in this process.
 enum Memories {
     /// All of them.

@@ -101,6 +101,17 @@ impl AtNode<'_> {
         ended(self.run(Ask::Free(addr, incarnation))?.1)
     }
 
+    /// Waits until all that this node has written to memory with copies is in all of them.
+    ///
+    /// # Errors
+    /// If this node counts no more.
+    pub fn sync(&mut self) -> Result<(), Failure> {
+        match self.run(Ask::Sync)?.1 {
+            Outcome::Synced => Ok(()),
+            other => panic!("a wait for copies ended with {other:?}"),
+        }
+    }
+
     /// Tells the node's agents that a pin they wait for is gone.
     pub fn unpinned(&mut self, frame: FrameId) {
         self.driver.leave(self.node, self.context, Input::Unpinned(frame));

@@ -89,6 +89,8 @@ pub(crate) enum Ask {
     },
     /// What was allocated in this incarnation of its home, or in any.
     Free(GlobalAddr, Option<Incarnation>),
+    /// That what the node has written is in all copies.
+    Sync,
 }
 
 /// The same of its machine for locks.
@@ -150,6 +152,7 @@ impl<C: Driver + Send + Sync> Operations for C {
                     machine.on_alloc(at, len, home, discipline, store, out)
                 }
                 Ask::Free(addr, incarnation) => machine.on_free(at, (addr, incarnation), store, out),
+                Ask::Sync => machine.on_sync(at, store, out),
             };
             if let Started::Slot(slot) | Started::Join(slot) = started {
                 machines.wait_for(slot, Arc::clone(&context.waker));

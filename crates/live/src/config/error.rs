@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::{MOST_COPIES, MOST_NODES_WITH_COPIES};
+
 use wire::Copyset;
 
 use crate::scheduling::NoRealtime;
@@ -34,6 +36,13 @@ pub enum ConfigError {
         least: u64,
         /// The most there can be.
         most: u64,
+    },
+    /// So many nodes cannot keep so many copies.
+    Copies {
+        /// Copies asked for.
+        asked: usize,
+        /// Nodes of the rack.
+        nodes: usize,
     },
     /// The switch would have no entries, or more than its memory holds.
     SwitchEntries {
@@ -96,6 +105,12 @@ impl fmt::Display for ConfigError {
                 write!(
                     f,
                     "{asked} bytes of memory per node are not possible: {least} bytes is the least for this block size, {most} the most; change `memory` or `block_size`"
+                )
+            }
+            Self::Copies { asked, nodes } => {
+                write!(
+                    f,
+                    "{asked} copies on {nodes} nodes are not possible: 1 to {MOST_COPIES} are, on as many nodes or more, and more than one on at most {MOST_NODES_WITH_COPIES}; change `copies`"
                 )
             }
             Self::SwitchEntries { asked, most } => {

@@ -20,6 +20,12 @@ pub const MOST_LOCK_ENTRIES: usize = 65_536;
 /// Frames in a bucket of the cache: the smallest cache there can be.
 const FRAMES_PER_BUCKET: u64 = 8;
 
+/// On so many nodes memory with copies is kept at most.
+pub const MOST_COPIES: usize = 3;
+
+/// A rack with copies has at most so many nodes: its memories have ids behind theirs, and a set names 64.
+pub const MOST_NODES_WITH_COPIES: usize = Copyset::NODES / 2;
+
 /// The most bytes that are read where the block is.
 const LONGEST_PEEK: u32 = 2048;
 
@@ -35,6 +41,9 @@ pub struct Config {
     pub cache: u64,
     /// Bytes of memory that every node contributes, and is home of.
     pub memory: u64,
+    /// On how many nodes what is allocated with copies is kept, 1 to 3; 1: nothing has copies. With more, every node contributes as
+    /// much memory again for each copy, as it is used. Of a rack of processes: an embedded one dies as a whole.
+    pub copies: usize,
     /// Directory entries that the switch has capacity for.
     pub switch_entries: usize,
     /// Where directory entries are kept.
@@ -77,6 +86,7 @@ impl Default for Config {
             block_size: BlockSize::DEFAULT,
             cache: 64 << 20,
             memory: 256 << 20,
+            copies: 1,
             switch_entries: 375_000,
             directory: Directory::Auto,
             queue: false,
@@ -152,6 +162,10 @@ impl Config {
         if !(least..=most).contains(&self.memory) {
             return Err(ConfigError::Memory { asked: self.memory, least, most });
         }
+        let most = self.nodes.min(MOST_COPIES);
+        if !(1..=most).contains(&self.copies) || self.copies > 1 && self.nodes > MOST_NODES_WITH_COPIES {
+            return Err(ConfigError::Copies { asked: self.copies, nodes: self.nodes });
+        }
         if !(1..=MOST_SWITCH_ENTRIES).contains(&self.switch_entries) {
             return Err(ConfigError::SwitchEntries { asked: self.switch_entries, most: MOST_SWITCH_ENTRIES });
         }
@@ -179,6 +193,11 @@ impl Config {
             return Err(ConfigError::NameNodes { asked, most: self.nodes });
         }
         Ok(())
+    }
+
+    /// How many memories addresses of a rack of processes name: one of each node, and as many with copies if there are such.
+    pub const fn memories(&self) -> usize {
+        if self.copies > 1 { 2 * self.nodes } else { self.nodes }
     }
 
     /// The numbers of the nodes.
@@ -227,7 +246,14 @@ impl Config {
 
     /// The memory of one node.
     pub(crate) fn memory(&self) -> NodeMemory {
-        NodeMemory::new(self.block_size, self.cache, self.memory).with_lock_copies(self.lock_copies)
+        let memory = NodeMemory::new(self.block_size, self.cache, self.memory);
+        memory.with_lock_copies(self.lock_copies)
+    }
+
+    /// The same with places for memories with copies.
+    pub(crate) fn memory_with_copies(&self) -> NodeMemory {
+        let memories = if self.copies > 1 { self.nodes } else { 0 };
+        self.memory().with_copies(self.nodes, memories)
     }
 
     /// What the lock directory of the rack's switch is built for.
@@ -248,7 +274,7 @@ impl Config {
             epoch: SwitchEpoch(0),
             queue: self.queue,
             peeks: self.peek,
-            copies: false,
+            copies: self.copies > 1,
         }
     }
 

@@ -97,10 +97,18 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use node::FrameId;
-use wire::BlockSize;
+use wire::{BlockSize, NodeId};
 
 use frame_word::FrameMeta;
 use pages::{Addresses, Pages, Refused};
+
+/// Memories with copies, of which a node keeps some.
+#[derive(Default)]
+struct Copied {
+    /// The id of the first.
+    first: usize,
+    memories: Box<[OnceLock<HomeMemory>]>,
+}
 
 /// All the memory of one node.
 pub struct NodeMemory {
@@ -111,6 +119,8 @@ pub struct NodeMemory {
     pages: OnceLock<Arc<Pages>>,
     /// Blocks whose home is here.
     pub home: HomeMemory,
+    /// Memories with copies: those that this node keeps are made when it first has something of them.
+    copied: Copied,
     /// Answers that outlived their frames.
     pub retained: Retained,
     /// Copies of what locks guard.
@@ -130,6 +140,7 @@ impl NodeMemory {
             cache: Arc::new(Cache::new(block, cache_bytes)),
             pages: OnceLock::new(),
             home: HomeMemory::new(block, home_bytes),
+            copied: Copied::default(),
             retained: Retained::new(block),
             locks: locks::LockCopies::new(cache_bytes / 8),
             regions: regions::Regions::default(),
@@ -140,6 +151,33 @@ impl NodeMemory {
     #[must_use]
     pub fn with_lock_copies(self, bytes: u64) -> Self {
         Self { locks: locks::LockCopies::new(bytes), ..self }
+    }
+
+    /// The same in a rack with so many memories with copies, whose ids begin there; each is as large as the node's own.
+    #[must_use]
+    pub fn with_copies(self, first: usize, memories: usize) -> Self {
+        let copied = Copied { first, memories: (0..memories).map(|_| OnceLock::new()).collect() };
+        Self { copied, ..self }
+    }
+
+    /// The memory with this id, of the node `me`; and which of its memories it is, from 0 on: its own.
+    ///
+    /// # Panics
+    /// If the node has no such memory.
+    fn home_of(&self, memory: NodeId, me: NodeId) -> (&HomeMemory, usize) {
+        let Copied { first, memories } = &self.copied;
+        match memory.index().checked_sub(*first) {
+            Some(nth) if nth < memories.len() => (self.copied_home(nth), 1 + nth),
+            _ => {
+                assert_eq!(memory, me, "memory {} is elsewhere", memory.0);
+                (&self.home, 0)
+            }
+        }
+    }
+
+    fn copied_home(&self, nth: usize) -> &HomeMemory {
+        self.copied.memories[nth]
+            .get_or_init(|| HomeMemory::new(self.cache.block_size(), self.home.bytes()))
     }
 
     /// From now on ranges can be mapped, at these addresses: as much of them is cached as in the cache. To be called under the

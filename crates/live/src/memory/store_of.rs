@@ -8,7 +8,7 @@ use node::{Access, DataRef, FrameId, Pinned, Reservation, Store, peeked_bytes};
 use transport::Contents;
 use wire::{BlockTag, NodeId, Packet};
 
-use super::NodeMemory;
+use super::{HomeMemory, NodeMemory};
 use super::Unpinned;
 use super::data_ref::Location;
 use super::locks::LockStoreOf;
@@ -42,6 +42,7 @@ fn words_of(here: &[NodeMemory], first: NodeId, data: DataRef) -> Option<&[Atomi
     let memory = &here[node.index() - first.index()];
     match location {
         Location::Home(block) => memory.home.words(block),
+        Location::Copied(nth, block) => memory.copied_home(nth).words(block),
         Location::Frame(frame) => Some(memory.frame(frame).1),
         Location::Retained(copy) => Some(memory.retained.words(copy)),
         Location::Received => panic!("what was received is no memory of a node"),
@@ -113,10 +114,9 @@ impl<'a> StoreOf<'a> {
         &self.here[node.index() - self.first.index()]
     }
 
-    /// The number of a block of this node's own memory.
-    fn own_block(&self, tag: BlockTag) -> u64 {
-        assert_eq!(tag.home(), self.me, "{tag:?} is at home elsewhere");
-        self.memory().home.block_number(tag.addr().offset())
+    /// The memory of a block that this node has, and which one of its memories it is.
+    fn home_of(&self, tag: BlockTag) -> (&'a HomeMemory, usize) {
+        self.memory().home_of(tag.home(), self.me)
     }
 }
 
@@ -245,16 +245,18 @@ impl Store for StoreOf<'_> {
     }
 
     fn home_contents(&self, tag: BlockTag) -> DataRef {
-        Location::Home(self.own_block(tag)).on(self.me)
+        let (home, which) = self.home_of(tag);
+        let block = home.block_number(tag.addr().offset());
+        let location = which.checked_sub(1).map_or(Location::Home(block), |nth| Location::Copied(nth, block));
+        location.on(self.me)
     }
 
     fn write_home(&mut self, tag: BlockTag, data: DataRef) {
-        let block = self.own_block(tag);
-        self.memory().home.write(block, self.find(data));
+        let home = self.home_of(tag).0;
+        home.write(home.block_number(tag.addr().offset()), self.find(data));
     }
 
     fn zero_home(&mut self, first: BlockTag, bytes: u64) {
-        assert_eq!(first.home(), self.me, "{first:?} is at home elsewhere");
-        self.memory().home.zero(first.addr().offset(), bytes);
+        self.home_of(first).0.zero(first.addr().offset(), bytes);
     }
 }

@@ -34,7 +34,9 @@ impl Driver for NetworkedNode {
         for effect in effects.drain(..) {
             match effect {
                 Effect::Send(message) => {
-                    let to = PeerId::of(message.packet.to);
+                    // A memory that nobody serves any more: the epoch that says so is on its way.
+                    let Some(to) = machines.node.place_of(message.packet.to) else { continue };
+                    let to = to.map_or(PeerId::SWITCH, PeerId::node);
                     if to == here {
                         self.actor.leave(Input::Message(message));
                     } else if !self.lease.is_fenced() {

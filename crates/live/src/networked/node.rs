@@ -126,6 +126,7 @@ impl NetworkedNode {
         let returned = member.roster().entries[setup.id.index()].returned;
         let mut config = setup.rack.node(setup.id);
         config.incarnation = incarnation;
+        config.copies = setup.rack.copies;
         config.retransmission =
             Retransmission::AfterRoundTrips { floor: RETRANSMISSION_FLOOR, most: RETRANSMISSION_MOST };
         let locks = node::locks::LockNodeConfig {
@@ -139,7 +140,7 @@ impl NetworkedNode {
             verbs: Verbs::new(setup.id, setup.rack.nodes, room, RETRANSMISSION_FLOOR),
             incarnation,
             id: setup.id,
-            memory: Arc::new(setup.rack.memory()),
+            memory: Arc::new(setup.rack.memory_with_copies()),
             actor: Actor::new(NodeMachines::new(Node::new(config), locks), Nanos::MAX),
             transport,
             lease: Arc::default(),

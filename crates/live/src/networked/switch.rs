@@ -56,6 +56,8 @@ pub struct NetworkedSwitch {
     /// Where the coherence program is, if not among those.
     plane: Option<Box<dyn DataPlane>>,
     coordinator: Coordinator,
+    /// Which node serves each memory with copies, in this epoch.
+    servers: Vec<Option<NodeId>>,
     transport: Arc<dyn Transport>,
     started: Instant,
     scheduling: Scheduling,
@@ -86,6 +88,7 @@ impl NetworkedSwitch {
                 },
                 Nanos::ZERO,
             ),
+            servers: Vec::new(),
             transport,
             started: Instant::now(),
             scheduling: setup.scheduling,
@@ -200,14 +203,20 @@ impl NetworkedSwitch {
         let mut effects = Vec::new();
         let mut switch_effects = Vec::new();
         let mut directory_effects = Vec::new();
-        let Self { programs, plane, coordinator, outgoing, .. } = self;
+        let Self { programs, plane, coordinator, servers, outgoing, .. } = self;
+        let nodes = coordinator.roster().entries.len();
         let messages = transport.receive(&mut |from, body| match body {
             Body::Packet(..) if plane.is_some() => transport.counters().dropped(Cause::OtherIncarnation),
             Body::Packet(packet, _) => {
                 programs.on_packet(packet, &mut switch_effects, |packet| {
-                    let to = PeerId::of(packet.to);
-                    if to != PeerId::SWITCH {
-                        transport.send(to, Body::Packet(&packet, Contents::None), outgoing);
+                    let Some(to) = packet.to.node() else { return };
+                    // A memory with copies is where the epoch says.
+                    let to = match to.index().checked_sub(nodes) {
+                        Some(memory) => servers.get(memory).copied().flatten(),
+                        None => Some(to),
+                    };
+                    if let Some(to) = to {
+                        transport.send(PeerId::node(to), Body::Packet(&packet, Contents::None), outgoing);
                     }
                 });
             }
@@ -271,11 +280,9 @@ impl NetworkedSwitch {
                             None => self.began.then(|| self.programs.coherence.dump()),
                         };
                         // Before anybody else hears of the epoch.
-                        self.programs.chip().begin_epoch(
-                            epoch,
-                            shadow,
-                            &self.coordinator.roster().view().incarnations,
-                        );
+                        let view = self.coordinator.roster().view();
+                        self.servers = (0..view.memories.len()).map(|i| view.hosts(i).next()).collect();
+                        self.programs.chip().begin_epoch(epoch, shadow, &view.incarnations);
                         self.began = true;
                         self.coordinator.on_restarted(now, dump.as_ref(), &mut effects);
                     }

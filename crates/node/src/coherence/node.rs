@@ -313,9 +313,14 @@ impl<R: Rules> Node<R> {
         if tag.home() == self.config.id { Some(&self.home) } else { self.copied.get(&tag.home()) }
     }
 
-    /// The node that serves a memory, as far as this one knows; `None`: all that kept it are down.
-    pub fn server_of(&self, memory: NodeId) -> Option<NodeId> {
-        self.copies.server(memory)
+    /// The node that a packet goes to, which may name a memory with copies; inside, `None` is the switch. `None`: nobody serves that
+    /// memory, as far as this node knows.
+    #[inline]
+    pub fn place_of(&self, to: wire::Endpoint) -> Option<Option<NodeId>> {
+        match to {
+            wire::Endpoint::HomeAgent(memory) => self.copies.server(memory).map(Some),
+            to => Some(to.node()),
+        }
     }
 
     /// What this node may do with a block that it has cached like this: with one that is protected until its batch is committed, all.

@@ -127,6 +127,10 @@ impl NodeHandle {
         self.conversation()?.done(&Operation::Free { addr, incarnation })
     }
 
+    pub(crate) fn ask_to_sync(&self) -> Result<(), Error> {
+        self.conversation()?.done(&Operation::Sync)
+    }
+
     /// A copy of bytes of a block, as aligned as they are there.
     fn window_on(&mut self, addr: GlobalAddr, bytes: &[u8]) -> Window<'_> {
         let start = (addr.bits() % 8) as usize;

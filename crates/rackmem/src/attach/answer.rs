@@ -156,6 +156,7 @@ pub(crate) fn error_words(error: &Error) -> [u64; 3] {
         Error::TooManyCopies { copies, memories } => (21, *copies as u64, *memories as u64),
         Error::TooManyAttached { most } => (22, *most as u64, 0),
         Error::TooManyPinned { most } => (23, *most as u64, 0),
+        Error::NoCopies => (24, 0, 0),
     };
     [kind, first, second]
 }
@@ -181,6 +182,7 @@ fn parse_error(kind: u64, first: u64, second: u64) -> Result<Error, Malformed> {
         }
         // A rack has a node: the message counts from 0 to the last.
         2 if second > 0 => Error::NoSuchNode { addr, nodes: size(second)? },
+        24 => Error::NoCopies,
         3 => Error::Unaligned { addr },
         4 => {
             let block = 1u64.checked_shl(second as u8 as u32).and_then(BlockSize::new).ok_or(Malformed)?;

@@ -34,6 +34,8 @@ pub(super) enum Operation<'a> {
         addr: GlobalAddr,
         incarnation: Option<Incarnation>,
     },
+    /// Waits until what the daemon's node has written is in all copies.
+    Sync,
     /// Takes the lock of a block.
     Lock {
         addr: GlobalAddr,
@@ -366,6 +368,7 @@ impl<'a> Operation<'a> {
                 });
                 25
             }
+            Self::Sync => 26,
         };
     }
 
@@ -427,6 +430,7 @@ impl<'a> Operation<'a> {
             25 => {
                 Self::Confirm { node: bytes.option(|bytes| Ok((bytes.node()?, Incarnation(bytes.u32()?))))? }
             }
+            26 => Self::Sync,
             _ => return Err(Malformed),
         })
     }

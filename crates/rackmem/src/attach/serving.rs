@@ -135,8 +135,9 @@ impl Serving<'_> {
             }
             Operation::Free { addr, incarnation } => {
                 known.forget(addr);
-                done(of_a_node(addr, handle.nodes()).and_then(|()| handle.free_of(addr, incarnation)))
+                done(of_a_node(addr, handle.memories()).and_then(|()| handle.free_of(addr, incarnation)))
             }
+            Operation::Sync => done(handle.sync()),
             Operation::Lock { addr, mode, once } => locks.lock(handle, (shared, line), addr, mode, once)?,
             Operation::Unlock { lock } => locks.unlock(lock)?,
             Operation::Enter { addr, len, mode, wait, is_headed } => {

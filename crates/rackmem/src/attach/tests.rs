@@ -72,6 +72,7 @@ fn operations() -> Vec<Operation<'static>> {
         Operation::Delete { store: NAME, key: 7 },
         Operation::Close { store: NAME },
         Operation::FreeStore { store: NAME },
+        Operation::Sync,
         Operation::Confirm { node: None },
         Operation::Confirm { node: Some((NodeId(5), Incarnation(9))) },
     ]
@@ -110,6 +111,7 @@ fn answers() -> Vec<Answer> {
         Error::QuarantineTooShort { quarantine: Nanos(u64::MAX), least: Nanos(7) },
         Error::TooManyCopies { copies: 3, memories: 2 },
         Error::TooManyAttached { most: 64 },
+        Error::NoCopies,
     ];
     let others = [
         Answer::Done,

@@ -70,6 +70,11 @@ pub fn example(name: &str, transport: TransportKind, addresses: &[SocketAddr], g
     line(&mut text, given_bytes("memory", given.memory, default.memory), "that every node contributes");
     line(
         &mut text,
+        "# copies = 1".to_owned(),
+        "2 or 3: so many nodes keep what is allocated with copies, which then outlives one or two of them",
+    );
+    line(
+        &mut text,
         bytes("lock_copies", default.lock_copies),
         "on every node, for copies of what locks guard",
     );

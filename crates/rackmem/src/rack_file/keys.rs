@@ -54,6 +54,8 @@ pub(super) const RACK: Keys = (
         // What a node checks an address against before it asks the home; and allocators ask homes for chunks of a size that
         // follows from it.
         same("memory", |file| bytes_text(file.config.memory)),
+        // Who keeps what, and in which memories there is anything.
+        same("copies", |file| file.config.copies.to_string()),
         // As `cache`: who has no room fetches again.
         own("lock_copies"),
         // The longest message that a peer takes.

@@ -254,6 +254,8 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
         rack.bytes("lock_copies", r#""8 MiB""#, mistakes).map_or(default.lock_copies, |copies| copies.value);
     let lock_region =
         rack.bytes("lock_region", r#""64 KiB""#, mistakes).map_or(default.lock_region, |region| region.value);
+    let copies = rack.number("copies", "2", mistakes);
+    let copies = copies.map_or(default.copies, |copies| usize::try_from(copies.value).unwrap_or(usize::MAX));
     let own_first = rack.number("own_first", "4", mistakes);
     let own_first =
         own_first.map_or(default.own_first, |threads| u32::try_from(threads.value).unwrap_or(u32::MAX));
@@ -278,6 +280,7 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
         block_size,
         cache,
         memory,
+        copies,
         switch_entries,
         directory,
         queue,
@@ -363,6 +366,7 @@ fn impossible(tables: &Tables<'_>, error: ConfigError) -> (usize, String) {
                 "{asked} locks are not possible: the switch has room for 1 to {most}, for example lock_entries = 65536; the homes of others keep theirs"
             ),
         ),
+        ConfigError::Copies { .. } => (rack.place_of("copies"), error.to_string()),
         ConfigError::NotSteered => (
             switch.map_or(rack.at, |switch| switch.place_of("steer_reads")),
             "a switch that does not steer cannot steer reads, or be told tails: write steering = 1000, or another number of keys, too".to_owned(),

@@ -258,8 +258,13 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
     }
 
     /// Whoever is gone takes part no more; the others get in the new epoch what they lack.
-    pub(super) fn batch_on_new_epoch(&mut self, view: &View) {
+    pub(super) fn batch_on_new_epoch(&mut self, view: &View, gone: Copyset) {
         if let Some(batch) = &mut self.copies.batch {
+            if batch.is_collecting() {
+                for (_, data) in batch.blocks.extract_if(.., |(tag, _)| gone.contains(tag.home())) {
+                    self.store.discard(data);
+                }
+            }
             batch.participants.retain(|to| view.incarnations[to.node.index()] == Some(to.incarnation));
             batch.participants.iter_mut().for_each(|to| to.sent = to.taken);
             self.send_batch();

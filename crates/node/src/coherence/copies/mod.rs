@@ -194,8 +194,7 @@ impl Copies {
 
     pub(crate) fn invariants<S: Store>(&self, store: &S) {
         store.published(|_, tag, access| {
-            // Where nobody keeps the memory any more, a copy stays until the thread that has it pinned is done.
-            if self.has(tag) && self.server(tag.home()).is_some() {
+            if self.has(tag) {
                 let (changed, owned) = (self.changed.contains(&tag), self.owned.contains(&tag));
                 assert_eq!(access == Access::Modified, changed, "{tag:?} is cached as {access:?}");
                 assert!(!(changed && owned), "{tag:?} is changed and protected");
@@ -281,9 +280,8 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
         self.copies.hosts = hosts_in(view);
         // Their requesters ask again.
         self.copies.answers.clear();
+        // What is cached of memories that are gone is dropped, as of dead homes.
         let stays = |tag: &BlockTag| !gone.contains(tag.home());
-        self.copies.changed.retain(stays);
-        self.copies.owned.retain(stays);
         let given = core::mem::take(&mut self.copies.given);
         for (tag, data) in given.iter() {
             if stays(tag) {
@@ -292,7 +290,7 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
                 self.store.discard(*data);
             }
         }
-        self.batch_on_new_epoch(view);
+        self.batch_on_new_epoch(view, gone);
         self.ask_for_the_dead(view, dead);
         (self.copies.gate, self.copies.has_told) = (self.want_batch(), false);
     }

@@ -48,6 +48,11 @@ impl<R: Rules> Node<R> {
     /// A thread wants to know that what this node has written is in all copies.
     pub fn on_sync<S: Store>(&mut self, at: Moment, store: &mut S, out: &mut Vec<Effect>) -> Started {
         let Some(slot) = self.requesters.occupy(Work::Sync) else { return Started::Full };
+        if !self.copies.is_on() {
+            self.requesters.finish_work(slot);
+            out.push(Effect::Completed { slot, outcome: Outcome::Synced });
+            return Started::Slot(slot);
+        }
         let batch = context!(self, at, store, out).want_batch();
         self.copies.wait(batch, Then::Synced(slot));
         self.go_on_with_batches(at, store, out);

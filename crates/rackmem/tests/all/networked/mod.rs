@@ -10,6 +10,7 @@ mod mapped;
 mod names;
 mod one_sided;
 mod rig;
+mod survival;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

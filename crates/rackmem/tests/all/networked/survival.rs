@@ -1,0 +1,125 @@
+//! Memory with copies: what a node has written outlives it, as far as it has synced and others have seen, and in its order.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rackmem::{Config, Error, GlobalAddr, NodeHandle, NodeId};
+
+use super::rig::Processes;
+
+fn rack(nodes: usize, copies: usize, faulty: bool) -> Processes {
+    let shape = Config { nodes, copies, memory: 8 << 20, cache: 1 << 20, ..Config::default() };
+    Processes::start_with(faulty, Config { peek: faulty, ..shape })
+}
+
+#[test]
+fn what_was_synced_outlives_writer_and_home() {
+    let mut rack = rack(3, 2, false);
+    // Node 0 serves the memory, node 1 has the other copy.
+    let (addr, never) = {
+        let mut first = rack.nodes[0].here();
+        let addr = first.alloc_with_copies(5000, NodeId(0)).unwrap();
+        first.write(addr, &[7; 5000]).unwrap();
+        first.sync().unwrap();
+        (addr, first.alloc_with_copies(8, NodeId(0)).unwrap())
+    };
+    let (second, third) = (rack.nodes[1].clone(), rack.nodes[2].clone());
+    rack.kill(0);
+    let mut third = third.here();
+    let mut found = vec![0; 5000];
+    third.read(addr, &mut found).unwrap();
+    assert_eq!(found, [7; 5000]);
+    assert_eq!(third.read_word(never).unwrap(), 0, "it was allocated, and reads as zeroes");
+    third.write_word(addr, 8).unwrap();
+    assert_eq!(second.here().read_word(addr).unwrap(), 8);
+    assert_eq!(third.free(addr), Err(Error::NodeDown { addr }), "whose allocator has it is gone");
+    let again = third.alloc_with_copies(64, NodeId(0)).unwrap();
+    third.write_word(again, 9).unwrap();
+    third.free(again).unwrap();
+}
+
+/// The writer counts: its `i`th write is `i`, to the blocks in turn.
+fn count(here: &mut NodeHandle, blocks: &[GlobalAddr], from: u64, upto: u64) -> Result<(), Error> {
+    (from..=upto).try_for_each(|i| here.write_word(blocks[i as usize % blocks.len()], i))
+}
+
+/// What is found, if it is a prefix: the last write that survived.
+fn prefix_of(found: &[u64]) -> u64 {
+    let last = *found.iter().max().unwrap();
+    let blocks = found.len() as u64;
+    for (at, value) in found.iter().enumerate() {
+        // The latest number up to the last one that belongs there.
+        let want = (0..blocks).map(|back| last.saturating_sub(back)).find(|i| i % blocks == at as u64);
+        assert_eq!(Some(*value), want, "block {at} of {found:?}");
+    }
+    last
+}
+
+fn a_prefix_survives(copies: usize, faulty: bool, seed: u64) {
+    const NODES: u16 = 4;
+    let mut rack = rack(usize::from(NODES), copies, faulty);
+    let blocks: Vec<GlobalAddr> = {
+        let mut last = rack.nodes[usize::from(NODES) - 1].here();
+        (0..7u16).map(|i| last.alloc_with_copies(4096, NodeId(i % NODES)).unwrap()).collect()
+    };
+    let (seen, synced) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (writer, heir, reader) = (rack.nodes[0].clone(), rack.nodes[1].clone(), rack.nodes[2].clone());
+    let dies = Duration::from_millis(150 + seed * 37);
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            let (mut here, mut next) = (writer.here(), 1);
+            loop {
+                let upto = next + 3 + seed % 5;
+                if count(&mut here, &blocks, next, upto).is_err() {
+                    return next + 3 + seed % 5;
+                }
+                if upto % 3 == 0 {
+                    if here.sync().is_err() {
+                        return upto;
+                    }
+                    synced.store(upto, Ordering::SeqCst);
+                }
+                next = upto + 1;
+            }
+        });
+        let reading = scope.spawn(|| {
+            let mut here = reader.here();
+            let begun = std::time::Instant::now();
+            while begun.elapsed() < dies {
+                for addr in &blocks {
+                    let value = here.read_word(*addr).expect("a copy is left");
+                    seen.fetch_max(value, Ordering::SeqCst);
+                }
+            }
+        });
+        reading.join().unwrap();
+        rack.cut_off(0);
+        let mut here = heir.here();
+        let found: Vec<u64> = blocks.iter().map(|addr| here.read_word(*addr).expect("a copy is left")).collect();
+        let last = prefix_of(&found);
+        // It hears that the others have gone on without it.
+        rack.reconnect(0);
+        let made = writing.join().unwrap();
+        let (seen, synced) = (seen.load(Ordering::SeqCst), synced.load(Ordering::SeqCst));
+        println!("seed {seed}: {made} writes made, {synced} synced, {seen} seen, {last} survived");
+        assert!(last >= synced && last >= seen && last <= made, "{last} of {made}: {synced} synced, {seen} seen");
+        assert!(synced > 0 && seen > 0, "the writer works, and is looked at");
+    });
+}
+
+#[test]
+fn a_prefix_of_what_was_written_survives() {
+    (0..3).for_each(|seed| a_prefix_survives(2, false, seed));
+}
+
+#[test]
+fn a_prefix_of_what_was_written_survives_on_a_bad_network() {
+    (3..5).for_each(|seed| a_prefix_survives(2, true, seed));
+}
+
+#[test]
+fn racks_without_copies_say_so() {
+    let rack = Processes::start(2);
+    assert_eq!(rack.nodes[0].here().alloc_with_copies(8, NodeId(0)), Err(Error::NoCopies));
+    assert_eq!(rack.nodes[0].here().sync(), Ok(()));
+}
