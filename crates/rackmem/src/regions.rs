@@ -105,6 +105,10 @@ impl NodeHandle {
             self.inner.memory(addr.home()).regions.end(addr);
             return Ok(());
         };
+        if addr.home().index() >= self.nodes() {
+            // Memory with copies, in which there are none.
+            return Ok(());
+        }
         match joined.end_region(&mut self.context, (addr, incarnation)) {
             // Memory of another discipline, which the allocator knows.
             Ok(()) | Err(Failure::Refused(Refusal::NotAnAllocation)) => Ok(()),

@@ -1,6 +1,7 @@
 //! Memory with copies: what a node has written outlives it, as far as it has synced and others have seen, and in its order.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use rackmem::{Config, Error, GlobalAddr, NodeHandle, NodeId};
@@ -39,8 +40,8 @@ fn what_was_synced_outlives_writer_and_home() {
 }
 
 /// The writer counts: its `i`th write is `i`, to the blocks in turn.
-fn count(here: &mut NodeHandle, blocks: &[GlobalAddr], from: u64, upto: u64) -> Result<(), Error> {
-    (from..=upto).try_for_each(|i| here.write_word(blocks[i as usize % blocks.len()], i))
+fn count(here: &mut NodeHandle, blocks: &[GlobalAddr], mut numbers: RangeInclusive<u64>) -> Result<(), Error> {
+    numbers.try_for_each(|i| here.write_word(blocks[i as usize % blocks.len()], i))
 }
 
 /// What is found, if it is a prefix: the last write that survived.
@@ -70,7 +71,7 @@ fn a_prefix_survives(copies: usize, faulty: bool, seed: u64) {
             let (mut here, mut next) = (writer.here(), 1);
             loop {
                 let upto = next + 3 + seed % 5;
-                if count(&mut here, &blocks, next, upto).is_err() {
+                if count(&mut here, &blocks, next..=upto).is_err() {
                     return next + 3 + seed % 5;
                 }
                 if upto % 3 == 0 {
