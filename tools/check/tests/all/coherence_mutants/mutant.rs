@@ -72,7 +72,7 @@ pub(crate) use mutants;
 const MOST: usize = 400_000;
 const SEEDS: u64 = 300;
 /// A death at the wrong moment is rare.
-const MANY_SEEDS: u64 = 6000;
+const MANY_SEEDS: u64 = 1000;
 const STEPS: usize = 3000;
 
 impl By {

@@ -3,7 +3,7 @@
 use check::coherence::PlainStore;
 use node::allocator::ChunkSize;
 use node::coherence::canonical::NOW;
-use node::{Access, DataRef, Effect, Message, Moment, Node, NodeConfig, Retransmission, Store, View};
+use node::{Access, DataRef, Effect, Message, Moment, Node, NodeConfig, Retransmission, Started, Store, View};
 use wire::{
     BlockSize, BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Nanos, NodeId,
     Packet, PacketKind, RequesterId, Rules, Seq, SlotId, SwitchEpoch,
@@ -33,8 +33,13 @@ fn sent(effects: &[Effect]) -> Vec<Packet> {
 
 impl<R: Rules> Bench<R> {
     fn new(rules: R) -> Self {
+        Self::with_copies(rules, 1)
+    }
+
+    /// In a rack with so many copies.
+    fn with_copies(rules: R, copies: usize) -> Self {
         let chunk = ChunkSize::new(4 * BLOCK.bytes()).expect("a power of two");
-        let config = NodeConfig { block: BLOCK, chunk, ..NodeConfig::new(ME, 3, 64 * BLOCK.bytes()) };
+        let config = NodeConfig { block: BLOCK, chunk, copies, ..NodeConfig::new(ME, 3, 64 * BLOCK.bytes()) };
         Self { node: Node::with_rules(rules, config), store: PlainStore::new(BLOCK, 1) }
     }
 
@@ -300,4 +305,58 @@ pub(crate) fn a_lock_holder_was_cut_off<R: Rules>(rules: R) -> Result<(), String
     }
     assert!(repeated >= 6, "what is not answered is asked again: {repeated} packets");
     Ok(())
+}
+
+/// The memory with copies that nodes 2 and 0 keep.
+const COPIED: u16 = 5;
+
+/// Some blocks are protected, and a thread is writing in another one: the batch is not one moment yet.
+pub(crate) fn a_block_of_a_batch_is_written_again<R: Rules>(rules: R) -> Result<(), String> {
+    let mut bench = Bench::with_copies(rules, 2);
+    let (quiet, busy) = (block(COPIED, 1), block(COPIED, 2));
+    for tag in [quiet, busy] {
+        bench.cache(tag, Access::Modified, 7);
+    }
+    let (frame, _) = bench.store.lookup(busy).expect("it has come");
+    bench.store.pin(frame).expect("nobody has it pinned");
+    let mut out = Vec::new();
+    bench.node.on_sync(AT, &mut bench.store, &mut out);
+    assert!(sent(&out).is_empty(), "it waits for the thread: {out:?}");
+    match bench.node.on_access(AT, quiet, Access::Modified, &mut bench.store, &mut out) {
+        Started::Retry => {}
+        other => return Err(format!("a thread may write again: {other:?}")),
+    }
+    assert!(bench.store.unpin(frame), "the node waits for that");
+    bench.node.on_unpinned(AT, frame, &mut bench.store, &mut out);
+    let blocks: Vec<_> = sent(&out).iter().map(|packet| (packet.kind, packet.tag, packet.to)).collect();
+    let to = |node| Endpoint::HomeAgent(NodeId(node));
+    let prepare = |tag, node| (PacketKind::Prepare, tag, to(node));
+    let all = [prepare(quiet, 2), prepare(busy, 2), prepare(quiet, 0), prepare(busy, 0)];
+    if blocks == all { Ok(()) } else { Err(format!("sent {blocks:?}")) }
+}
+
+/// A block was written, and another one is freed.
+pub(crate) fn what_was_written_before_a_free_is_committed<R: Rules>(rules: R) -> Result<(), String> {
+    let mut bench = Bench::with_copies(rules, 2);
+    bench.cache(block(COPIED, 1), Access::Modified, 7);
+    let mut out = Vec::new();
+    let freed = GlobalAddr::new(NodeId(0), 512);
+    bench.node.on_free(AT, (freed, None), &mut bench.store, &mut out);
+    let mut sent_so_far = sent(&out);
+    if sent_so_far.iter().any(|packet| packet.kind == PacketKind::Free) {
+        return Err("it is freed first".to_owned());
+    }
+    // Prepared and committed, by both.
+    for (kind, answer) in [(PacketKind::Prepare, PacketKind::Prepared), (PacketKind::Commit, PacketKind::Committed)] {
+        assert_eq!(sent_so_far.iter().map(|packet| packet.kind).collect::<Vec<_>>(), [kind; 2]);
+        let asked = std::mem::take(&mut sent_so_far);
+        for packet in asked {
+            let reply = Packet { arg: 1, ..packet.reply(answer, packet.to, packet.from) };
+            sent_so_far.extend(bench.packet(reply, None));
+        }
+    }
+    match sent_so_far.as_slice() {
+        [free] if free.kind == PacketKind::Free && free.tag.addr() == freed => Ok(()),
+        other => Err(format!("then it is freed, and this is sent: {other:?}")),
+    }
 }
