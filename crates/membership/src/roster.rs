@@ -38,7 +38,11 @@ pub struct Roster {
 impl Roster {
     /// Before the first epoch.
     pub(crate) fn empty(nodes: usize) -> Self {
-        Self { epoch: SwitchEpoch(0), entries: alloc::vec![RosterEntry::default(); nodes], memories: Vec::new() }
+        Self {
+            epoch: SwitchEpoch(0),
+            entries: alloc::vec![RosterEntry::default(); nodes],
+            memories: Vec::new(),
+        }
     }
 
     /// The nodes that are up.
@@ -54,7 +58,8 @@ impl Roster {
         self.memories.resize(if copies > 1 { nodes } else { 0 }, Kept::default());
         let (live, life) = (self.live(), Incarnation(self.epoch.0));
         for (i, kept) in self.memories.iter_mut().enumerate() {
-            kept.by = kept.by.iter().filter(|node| live.contains(*node) && !changed.contains(*node)).collect();
+            kept.by =
+                kept.by.iter().filter(|node| live.contains(*node) && !changed.contains(*node)).collect();
             if kept.by.is_empty() && !live.is_empty() {
                 *kept = Kept::anew(life, i, (nodes, copies), live);
             }

@@ -28,6 +28,8 @@ pub struct RackSpec {
     pub cache: u64,
     /// Bytes of each node's memory.
     pub memory: u64,
+    /// On how many nodes what is allocated with copies is kept.
+    pub copies: usize,
     /// Blocks that the switch has capacity for.
     pub switch_entries: usize,
     /// Where the directory is.
@@ -82,6 +84,7 @@ impl RackSpec {
             block_size: self.block(),
             cache: self.cache,
             memory: self.memory,
+            copies: self.copies,
             switch_entries: self.switch_entries,
             directory: self.directory.into(),
             queue: self.queue,

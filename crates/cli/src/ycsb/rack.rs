@@ -63,6 +63,7 @@ pub(crate) fn spec(args: &Args, memory: Bytes) -> RackSpec {
         block_bytes: args.block_size.bytes(),
         cache: args.cache.0,
         memory: memory.0,
+        copies: 1,
         switch_entries: args.switch_entries,
         directory: args.directory,
         queue: args.queue,

@@ -25,7 +25,14 @@ const HEAD: usize = 32;
 
 /// For three nodes.
 fn program(output: Output) -> KernelProgram {
-    let config = SwitchConfig { nodes: 3, entries: 7, epoch: SwitchEpoch(EPOCH), queue: false, peeks: true, copies: false };
+    let config = SwitchConfig {
+        nodes: 3,
+        entries: 7,
+        epoch: SwitchEpoch(EPOCH),
+        queue: false,
+        peeks: true,
+        copies: false,
+    };
     let switch = Switch::new(&config).expect("it fits");
     switch.for_kernel(Frames::Datagrams(TERMS, output)).expect("its jumps are short enough")
 }

@@ -15,8 +15,8 @@ fn programs_for_64_nodes_are_taken() {
     let (nodes, epoch) = (Copyset::NODES, SwitchEpoch(1));
     let entries = 375_000;
     for queue in [false, true] {
-        let switch =
-            Switch::new(&SwitchConfig { nodes, entries, epoch, queue, peeks: true, copies: false }).expect("it fits");
+        let switch = Switch::new(&SwitchConfig { nodes, entries, epoch, queue, peeks: true, copies: false })
+            .expect("it fits");
         let program = switch.for_kernel(Frames::Datagrams(TERMS, Output::Ports)).expect("short enough jumps");
         println!("blocks, queue {queue}: {} instructions", program.code.instructions.len());
         if loaded(&program).is_none() {

@@ -156,8 +156,14 @@ mod tests {
     #[test]
     fn the_program_fits_the_chip_beside_the_others_unless_it_steers_reads() {
         let epoch = wire::SwitchEpoch(0);
-        let coherence =
-            switch::coherence::SwitchConfig { nodes: 64, entries: 375_000, epoch, queue: true, peeks: true, copies: false };
+        let coherence = switch::coherence::SwitchConfig {
+            nodes: 64,
+            entries: 375_000,
+            epoch,
+            queue: true,
+            peeks: true,
+            copies: false,
+        };
         let locks =
             switch::locks::DirectoryConfig { at: wire::LockEnd::Switch, nodes: 64, entries: 65_536, epoch };
         let coherence = switch::coherence::Switch::new(&coherence).unwrap().stage_map();

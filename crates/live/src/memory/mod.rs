@@ -176,8 +176,7 @@ impl NodeMemory {
     }
 
     fn copied_home(&self, nth: usize) -> &HomeMemory {
-        self.copied.memories[nth]
-            .get_or_init(|| HomeMemory::new(self.cache.block_size(), self.home.bytes()))
+        self.copied.memories[nth].get_or_init(|| HomeMemory::new(self.cache.block_size(), self.home.bytes()))
     }
 
     /// From now on ranges can be mapped, at these addresses: as much of them is cached as in the cache. To be called under the

@@ -8,11 +8,11 @@ use node::{Access, DataRef, FrameId, Pinned, Reservation, Store, peeked_bytes};
 use transport::Contents;
 use wire::{BlockTag, NodeId, Packet};
 
-use super::{HomeMemory, NodeMemory};
 use super::Unpinned;
 use super::data_ref::Location;
 use super::locks::LockStoreOf;
 use super::words::copy_contents;
+use super::{HomeMemory, NodeMemory};
 
 /// The [`Store`] of one node of the rack. Whoever makes one holds the lock of the node's actor: the machines
 /// of a node work one at a time.

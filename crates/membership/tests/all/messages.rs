@@ -49,7 +49,8 @@ fn know() -> impl Strategy<Value = Message> {
             alive,
             returned,
         };
-        let roster = Roster { epoch, entries: entries.into_iter().map(entry).collect(), memories: Vec::new() };
+        let roster =
+            Roster { epoch, entries: entries.into_iter().map(entry).collect(), memories: Vec::new() };
         Message::Know(Know { node: NodeId(node), session: Session(session), roster })
     })
 }

@@ -141,7 +141,8 @@ impl ChunkTable {
         }
         for (chunk, _) in self.geometry.pieces(numbers) {
             let slot = usize::try_from(chunk).expect("the table has this chunk");
-            self.chunks[slot] = Some(Grant { owner: node, orphaned: false, discipline, live: LiveBlocks::default() });
+            self.chunks[slot] =
+                Some(Grant { owner: node, orphaned: false, discipline, live: LiveBlocks::default() });
         }
         true
     }

@@ -95,7 +95,11 @@ impl<R: Rules> Node<R> {
         );
         assert!(config.id.index() < config.nodes, "{} of {} nodes", config.id, config.nodes);
         let copies = Copies::new(&config);
-        assert!(config.memories() <= Copyset::NODES, "a rack with copies has at most 32 nodes, not {}", config.nodes);
+        assert!(
+            config.memories() <= Copyset::NODES,
+            "a rack with copies has at most 32 nodes, not {}",
+            config.nodes
+        );
         Self {
             rules,
             copied: copies.kept_by(config.id).map(|id| (id, HomeAgent::of(id, &config))).collect(),

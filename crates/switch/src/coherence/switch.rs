@@ -52,7 +52,14 @@ impl SwitchConfig {
 
     /// A switch of the paper's size in its first incarnation.
     pub const fn for_nodes(nodes: usize) -> Self {
-        Self { nodes, entries: Self::DEFAULT_ENTRIES, epoch: SwitchEpoch(0), queue: false, peeks: false, copies: false }
+        Self {
+            nodes,
+            entries: Self::DEFAULT_ENTRIES,
+            epoch: SwitchEpoch(0),
+            queue: false,
+            peeks: false,
+            copies: false,
+        }
     }
 }
 
@@ -324,8 +331,14 @@ mod tests {
     use super::*;
     use wire::{BlockTag, Copyset, GlobalStatus, NodeId, Refusal, RequesterId, Seq, SlotId, Status};
 
-    const CONFIG: SwitchConfig =
-        SwitchConfig { nodes: 2, entries: 7, epoch: SwitchEpoch(0), queue: false, peeks: true, copies: false };
+    const CONFIG: SwitchConfig = SwitchConfig {
+        nodes: 2,
+        entries: 7,
+        epoch: SwitchEpoch(0),
+        queue: false,
+        peeks: true,
+        copies: false,
+    };
 
     struct Random(u64);
 

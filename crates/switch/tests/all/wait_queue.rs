@@ -5,7 +5,14 @@ use wire::{Endpoint, GlobalStatus, NodeId, Packet, PacketKind, Refusal, Seq, Slo
 
 /// A switch with a queue, and the entry of one block in it.
 fn with_entry() -> (Switch, wire::BlockTag) {
-    let config = SwitchConfig { nodes: 4, entries: 7, epoch: SwitchEpoch(0), queue: true, peeks: false, copies: false };
+    let config = SwitchConfig {
+        nodes: 4,
+        entries: 7,
+        epoch: SwitchEpoch(0),
+        queue: true,
+        peeks: false,
+        copies: false,
+    };
     let mut switch = Switch::new(&config).unwrap();
     let tag = wire::BlockTag::from_bits(1 << 12);
     let home = wire::RequesterId { node: NodeId(0), slot: SlotId::MIGRATION };

@@ -69,7 +69,15 @@ fn expected(kind: PacketKind, to: Endpoint) -> Haste {
         | PacketKind::HomeReply
         | PacketKind::Mark
         | PacketKind::Free
-        | PacketKind::FreeReply => Urgent,
+        | PacketKind::FreeReply
+        | PacketKind::Prepare
+        | PacketKind::Prepared
+        | PacketKind::Commit
+        | PacketKind::Committed
+        | PacketKind::Inquire
+        | PacketKind::Inquired
+        | PacketKind::Replicate
+        | PacketKind::Replicated => Urgent,
     }
 }
 

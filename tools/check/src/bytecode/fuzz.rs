@@ -19,8 +19,14 @@ const EPOCH: SwitchEpoch = SwitchEpoch(0);
 
 /// Both programs, and how long their packets are.
 fn programs() -> [(Machine, usize); 2] {
-    let switch =
-        Switch::new(&SwitchConfig { nodes: NODES, entries: 7, epoch: EPOCH, queue: true, peeks: true, copies: false });
+    let switch = Switch::new(&SwitchConfig {
+        nodes: NODES,
+        entries: 7,
+        epoch: EPOCH,
+        queue: true,
+        peeks: true,
+        copies: false,
+    });
     let directory =
         Directory::new(&DirectoryConfig { at: LockEnd::Switch, nodes: NODES, entries: 4, epoch: EPOCH });
     let blocks = switch.expect("it fits").for_kernel(Frames::Bare(0));

@@ -22,7 +22,8 @@ impl<R: Rules> Blocks<R> {
             }
         }
         let nodes = self.nodes.len();
-        let is_there = |home: NodeId| if home.index() < nodes { home != node } else { control.has_copy(home) };
+        let is_there =
+            |home: NodeId| if home.index() < nodes { home != node } else { control.has_copy(home) };
         self.live.retain(|addr| is_there(addr.home()));
         let gone: Vec<_> = self.latest.keys().copied().filter(|tag| !is_there(tag.home())).collect();
         gone.into_iter().for_each(|tag| self.survival.zeroed(tag));

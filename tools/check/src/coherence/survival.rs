@@ -75,7 +75,9 @@ impl Survival {
                 return Err(format!("{tag:?} is found with write {write}, and {life:?} has made write {it}"));
             }
             if *it <= fate.promised {
-                return Err(format!("{tag:?} is found with write {write}: write {it} of {life:?} was promised"));
+                return Err(format!(
+                    "{tag:?} is found with write {write}: write {it} of {life:?} was promised"
+                ));
             }
             fate.lost = fate.lost.min(*it);
             self.lost += 1;

@@ -36,7 +36,11 @@ impl<R: Rules> Blocks<R> {
                     let fits = since.is_none_or(|since| (since..=latest).contains(&data.0));
                     // Writes of the dead may be gone meanwhile.
                     let may_be_older = self.has_copies(tag) && bench.control.has_lost_a_node();
-                    assert!(fits || may_be_older, "{node} reads {} of {tag:?}, which had {since:?} and has {latest}", data.0);
+                    assert!(
+                        fits || may_be_older,
+                        "{node} reads {} of {tag:?}, which had {since:?} and has {latest}",
+                        data.0
+                    );
                     self.seen.accesses += 1;
                     self.seen.peeked += 1;
                     Doing::Idle

@@ -58,7 +58,12 @@ impl Control {
             shadow: NodeId(0),
             memories: memories.clone(),
         };
-        let known = Known { epoch: FIRST, live: view.live(), incarnations: incarnations.clone(), lives: lives(&memories) };
+        let known = Known {
+            epoch: FIRST,
+            live: view.live(),
+            incarnations: incarnations.clone(),
+            lives: lives(&memories),
+        };
         Self {
             up: view.live(),
             view,

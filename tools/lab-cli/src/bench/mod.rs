@@ -27,6 +27,7 @@
 mod bare;
 mod called;
 mod contend;
+mod copies;
 mod hit;
 mod instructions;
 pub(crate) mod lock;
@@ -51,6 +52,7 @@ pub(crate) fn jobs() -> Vec<Job> {
     vec![
         Job::of(bare::place),
         Job::of(nodes::place::<miss::Reader>),
+        Job::of(nodes::place::<copies::Keeper>),
         Job::of(nodes::place::<mapped::Mapper>),
         Job::of(nodes::place::<lock::Threads>),
         Job::of(nodes::place::<object::Objects>),
@@ -72,6 +74,8 @@ pub(crate) enum Bench {
     Pingpong(pingpong::Args),
     /// Threads on all nodes that change one block
     Contend(contend::Args),
+    /// Writes, syncs and reads of memory with copies, against the same of memory without
+    Copies(copies::Args),
     /// Locks that carry their data, against plain locks, the bare exchange of messages, and layered locks
     Lock(lock::Args),
     /// YCSB C on one node: a store in mapped memory, against one that is reached by calls
@@ -92,6 +96,7 @@ pub(crate) fn run(bench: &Bench) -> Result<(), Fault> {
         Bench::Miss(args) => miss::run(args),
         Bench::Pingpong(args) => pingpong::run(args),
         Bench::Contend(args) => contend::run(args),
+        Bench::Copies(args) => copies::run(args),
         Bench::Lock(args) => lock::run(args),
         Bench::Store(args) => store::run(args),
         Bench::Object(args) => object::run(args),

@@ -303,6 +303,7 @@ pub(crate) fn spec(block: BlockSize) -> RackSpec {
         block_bytes: block.bytes(),
         cache: 1024 * block.bytes(),
         memory: (32768 * block.bytes()).max(64 << 20),
+        copies: 1,
         switch_entries: 65_536,
         directory: Directory::Switch,
         queue: false,

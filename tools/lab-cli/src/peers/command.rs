@@ -246,6 +246,7 @@ fn spec(args: &Args, workload: &Workload) -> RackSpec {
         block_bytes: config.block_size.bytes(),
         cache: (workload.data_bytes().0 * 5 / 2).next_power_of_two().max(config.cache),
         memory: memory_for(nodes, config.block_size, workload).0,
+        copies: 1,
         switch_entries: config.switch_entries,
         directory: Directory::Auto,
         queue: true,

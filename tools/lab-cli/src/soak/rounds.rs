@@ -84,6 +84,7 @@ impl<'a> Soak<'a> {
             block_bytes: 4096,
             cache: 1 << 20,
             memory: 16 << 20,
+            copies: 1,
             switch_entries: 4096,
             directory: Directory::Auto,
             queue: false,

@@ -25,7 +25,8 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use wire::{
-    Discipline, Endpoint, GlobalAddr, Nanos, NodeId, Packet, PacketKind, RequesterId, Rule, Rules, Seq, SlotId,
+    Discipline, Endpoint, GlobalAddr, Nanos, NodeId, Packet, PacketKind, RequesterId, Rule, Rules, Seq,
+    SlotId,
 };
 
 use crate::allocator::{Allocator, BlockRange};
@@ -140,7 +141,9 @@ impl Allocation {
 
     /// The call in this slot is made, unless it is over by now.
     pub(crate) fn make_call<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId) {
-        let Some(pending) = self.pending[slot.index()].as_mut().filter(|pending| pending.waits) else { return };
+        let Some(pending) = self.pending[slot.index()].as_mut().filter(|pending| pending.waits) else {
+            return;
+        };
         pending.waits = false;
         pending.deadline = Self::timeout(cx);
         self.due = self.due.min(pending.deadline);

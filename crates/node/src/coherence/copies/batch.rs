@@ -5,7 +5,10 @@
 
 use alloc::vec::Vec;
 
-use wire::{BlockTag, Copyset, Endpoint, Incarnation, Nanos, NodeId, Packet, PacketKind, RequesterId, Rule, Rules, Seq, SlotId};
+use wire::{
+    BlockTag, Copyset, Endpoint, Incarnation, Nanos, NodeId, Packet, PacketKind, RequesterId, Rule, Rules,
+    Seq, SlotId,
+};
 
 use crate::coherence::config::Retransmission;
 use crate::coherence::context::Context;
@@ -116,6 +119,7 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
                 return;
             }
             if batch.phase == Phase::Preparing {
+                self.copies.prepared = batch.seq;
                 self.commit();
             } else {
                 let batch = self.copies.batch.take().expect("it is there");
@@ -220,10 +224,13 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
 
     /// A participant says what it has.
     pub(super) fn on_prepared(&mut self, packet: &Packet) {
-        let batch = self.copies.batch.as_mut().filter(|batch| {
-            batch.seq == packet.seq && batch.phase == Phase::Preparing
-        });
-        let to = batch.and_then(|batch| batch.participants.iter_mut().find(|to| Some(to.node) == packet.from.node()));
+        let batch = self
+            .copies
+            .batch
+            .as_mut()
+            .filter(|batch| batch.seq == packet.seq && batch.phase == Phase::Preparing);
+        let to = batch
+            .and_then(|batch| batch.participants.iter_mut().find(|to| Some(to.node) == packet.from.node()));
         let Some(to) = to else { return self.counters.drop(Drop::Stale) };
         let taken = usize::try_from(packet.arg).unwrap_or(usize::MAX);
         if taken > to.sent {
@@ -236,10 +243,13 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
     }
 
     pub(super) fn on_committed(&mut self, packet: &Packet) {
-        let batch = self.copies.batch.as_mut().filter(|batch| {
-            batch.seq == packet.seq && batch.phase == Phase::Committing
-        });
-        let to = batch.and_then(|batch| batch.participants.iter_mut().find(|to| Some(to.node) == packet.from.node()));
+        let batch = self
+            .copies
+            .batch
+            .as_mut()
+            .filter(|batch| batch.seq == packet.seq && batch.phase == Phase::Committing);
+        let to = batch
+            .and_then(|batch| batch.participants.iter_mut().find(|to| Some(to.node) == packet.from.node()));
         match to {
             Some(to) => to.has_committed = true,
             None => self.counters.drop(Drop::Stale),

@@ -5,7 +5,10 @@
 //!
 //! What must always hold: all who took part and are alive come to the same end.
 
-use wire::{BatchFate, Copyset, Endpoint, Incarnation, Nanos, NodeId, Packet, PacketKind, RequesterId, Rule, Rules, Seq, SlotId};
+use wire::{
+    BatchFate, Copyset, Endpoint, Incarnation, Nanos, NodeId, Packet, PacketKind, RequesterId, Rule, Rules,
+    Seq, SlotId,
+};
 
 use super::Life;
 use crate::coherence::config::Retransmission;
@@ -32,10 +35,13 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
         let lives_on = |life: &Life| view.incarnations.get(life.0.index()) == Some(&Some(life.1));
         // An answer about a batch is asked for while its node is gone or new, and not for longer.
         self.copies.ended.retain(|life, _| {
-            view.incarnations.get(life.0.index()).is_some_and(|now| now.is_none_or(|now| life.1.0 + 1 >= now.0))
+            view.incarnations
+                .get(life.0.index())
+                .is_some_and(|now| now.is_none_or(|now| life.1.0 + 1 >= now.0))
         });
         self.copies.inquiries.clear();
-        let dead: alloc::vec::Vec<Life> = self.copies.held.keys().copied().filter(|life| !lives_on(life)).collect();
+        let dead: alloc::vec::Vec<Life> =
+            self.copies.held.keys().copied().filter(|life| !lives_on(life)).collect();
         for life in dead {
             let held = &self.copies.held.get(&life).expect("it is one of them");
             if self.halves_count() || !self.rules.holds(Rule::FateIsAsked) {
@@ -48,7 +54,9 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
                 continue;
             }
             let others = held.participants.without(self.config.id);
-            self.copies.inquiries.insert(life, Inquiry { seq: held.seq, awaited: others, deadline: self.now });
+            self.copies
+                .inquiries
+                .insert(life, Inquiry { seq: held.seq, awaited: others, deadline: self.now });
             self.decide(life);
         }
         self.repeat_inquiries();
@@ -90,7 +98,10 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
         };
         let arg = name(life) | (fate as u64) << 32;
         let to = Endpoint::HomeAgent(packet.requester.node);
-        self.send(Packet { arg, ..packet.reply(PacketKind::Inquired, Endpoint::HomeAgent(self.config.id), to) });
+        self.send(Packet {
+            arg,
+            ..packet.reply(PacketKind::Inquired, Endpoint::HomeAgent(self.config.id), to)
+        });
     }
 
     /// The answer.

@@ -73,8 +73,9 @@ pub(crate) struct Copies {
     /// Blocks that were changed and have left the cache, or can be read by others: the next batch has them.
     given: Map<BlockTag, DataRef>,
     batch: Option<Batch>,
-    /// The last batch begun, and the last one that is committed everywhere.
+    /// The last batch begun, the last one that all participants hold, and the last one that is committed everywhere.
     begun: Seq,
+    prepared: Seq,
     committed: Seq,
     /// Somebody waits for this one.
     wanted: Seq,
@@ -112,6 +113,7 @@ impl Copies {
             given: Map::new(),
             batch: None,
             begun: Seq::NONE,
+            prepared: Seq::NONE,
             committed: Seq::NONE,
             wanted: Seq::NONE,
             answers: Vec::new(),

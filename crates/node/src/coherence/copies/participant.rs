@@ -33,7 +33,9 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
     /// A block of a batch.
     pub(super) fn on_prepare(&mut self, message: &Message) {
         let packet = &message.packet;
-        let (Some(data), life) = (message.data, life_of(packet)) else { return self.counters.drop(Drop::Nonsense) };
+        let (Some(data), life) = (message.data, life_of(packet)) else {
+            return self.counters.drop(Drop::Nonsense);
+        };
         let (at, of) = ((packet.arg >> 32) as usize, packet.arg as u32 as usize);
         if at >= of || !self.copies.hosts(packet.tag.home()).contains(&self.config.id) {
             return self.counters.drop(Drop::Nonsense);

@@ -1,6 +1,7 @@
 //! What waits until this node's changes are committed, and goes on then.
 //!
-//! What must always hold: it goes on in the order in which it came, after the batch that has all that was changed before it came.
+//! What must always hold: it goes on after the batch that has all that was changed before it came. Whoever only wants to know that its
+//! writes survive goes on when all participants hold that batch; what others can act upon, when it is in memory everywhere.
 
 use alloc::vec::Vec;
 
@@ -92,7 +93,12 @@ impl<R: Rules> Node<R> {
     }
 
     /// Repeats what is overdue.
-    pub(crate) fn on_deadline_of_copies<S: Store>(&mut self, at: Moment, store: &mut S, out: &mut Vec<Effect>) {
+    pub(crate) fn on_deadline_of_copies<S: Store>(
+        &mut self,
+        at: Moment,
+        store: &mut S,
+        out: &mut Vec<Effect>,
+    ) {
         let cx = &mut context!(self, at, store, out);
         cx.repeat_batch();
         cx.repeat_inquiries();
@@ -107,13 +113,17 @@ impl<R: Rules> Node<R> {
             let cx = &mut context!(self, at, store, out);
             cx.advance_batch();
             let committed = cx.copies.committed;
+            let prepared = cx.copies.prepared;
             let is_due = |batch: &Seq| *batch <= committed;
+            let goes_on = |(batch, then): &(Seq, Then)| {
+                is_due(batch) || matches!(then, Then::Synced(_)) && *batch <= prepared
+            };
             if let Some(next) = cx.copies.answers.iter().position(|(batch, _)| is_due(batch)) {
                 let (_, packet) = cx.copies.answers.remove(next);
                 self.cache_agent.answer_now(cx, &packet);
                 continue;
             }
-            let Some(next) = cx.copies.waiting.iter().position(|(batch, _)| is_due(batch)) else { break };
+            let Some(next) = cx.copies.waiting.iter().position(goes_on) else { break };
             match cx.copies.waiting.remove(next).1 {
                 Then::Release(slot) => self.requesters.release(cx, slot),
                 Then::Evicted(slot, seq) => self.requesters.on_evicted(cx, slot, seq),

@@ -36,7 +36,8 @@ impl HomeAgent {
             Some(last) => others.iter().filter(|node| last.awaited.contains(*node)).collect(),
             None => others,
         };
-        if awaited.is_empty() || reply.status != Status::Granted || !cx.rules.holds(Rule::CallsAreReplicated) {
+        if awaited.is_empty() || reply.status != Status::Granted || !cx.rules.holds(Rule::CallsAreReplicated)
+        {
             self.replicating.remove(&row);
             return false;
         }
@@ -49,14 +50,20 @@ impl HomeAgent {
     }
 
     /// What the home that serves this memory has done.
-    pub(crate) fn on_replicate<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) -> bool {
+    pub(crate) fn on_replicate<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &Packet,
+    ) -> bool {
         let last = &self.calls[packet.requester.index()];
         let is_new = last.is_none_or(|last| last.seq < packet.seq);
         if is_new {
             let range = BlockRange::of_bytes(packet.tag, packet.arg, cx.config.block);
             let owner = packet.requester.node;
             let done = match (packet.event, packet.discipline) {
-                (PacketKind::ChunkRequest, Some(discipline)) => self.chunks.grant_this(owner, range, discipline),
+                (PacketKind::ChunkRequest, Some(discipline)) => {
+                    self.chunks.grant_this(owner, range, discipline)
+                }
                 (PacketKind::Mark, discipline) => {
                     if discipline.is_some() {
                         cx.store.zero_home(range.first, range.bytes(cx.config.block));
@@ -79,7 +86,11 @@ impl HomeAgent {
     }
 
     /// One more has it.
-    pub(crate) fn on_replicated<S: Store, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, packet: &Packet) -> bool {
+    pub(crate) fn on_replicated<S: Store, R: Rules>(
+        &mut self,
+        cx: &mut Context<'_, S, R>,
+        packet: &Packet,
+    ) -> bool {
         let row = packet.requester.index();
         let Some(it) = self.replicating.get_mut(&row).filter(|it| it.seq == packet.seq) else {
             cx.counters.drop(Drop::Stale);

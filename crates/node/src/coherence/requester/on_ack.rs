@@ -146,7 +146,9 @@ impl Requesters {
                 self.slots[slot.index()].work = Work::Purge { tag, refusals: refusals + 1 };
                 self.back_off(cx, slot, refusals + 1);
             }
-            Work::None | Work::Call(_) | Work::Sync => unreachable!("an event is open for fetches, locks and purges only"),
+            Work::None | Work::Call(_) | Work::Sync => {
+                unreachable!("an event is open for fetches, locks and purges only")
+            }
         }
     }
 

@@ -17,7 +17,12 @@ const NEXT: SwitchEpoch = SwitchEpoch(EPOCH.0 + 1);
 
 fn view(epoch: SwitchEpoch, down: Copyset) -> View {
     let incarnation = |node: usize| (!down.contains(NodeId(node as u16))).then_some(INCARNATION);
-    View { epoch, incarnations: (0..NODES).map(incarnation).collect(), shadow: NodeId(0), memories: Vec::new() }
+    View {
+        epoch,
+        incarnations: (0..NODES).map(incarnation).collect(),
+        shadow: NodeId(0),
+        memories: Vec::new(),
+    }
 }
 
 /// What one other node says to the bench's home, after its first packet and before its last.

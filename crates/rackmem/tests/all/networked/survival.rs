@@ -1,7 +1,7 @@
 //! Memory with copies: what a node has written outlives it, as far as it has synced and others have seen, and in its order.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rackmem::{Config, Error, GlobalAddr, NodeHandle, NodeId};
@@ -40,7 +40,11 @@ fn what_was_synced_outlives_writer_and_home() {
 }
 
 /// The writer counts: its `i`th write is `i`, to the blocks in turn.
-fn count(here: &mut NodeHandle, blocks: &[GlobalAddr], mut numbers: RangeInclusive<u64>) -> Result<(), Error> {
+fn count(
+    here: &mut NodeHandle,
+    blocks: &[GlobalAddr],
+    mut numbers: RangeInclusive<u64>,
+) -> Result<(), Error> {
     numbers.try_for_each(|i| here.write_word(blocks[i as usize % blocks.len()], i))
 }
 
@@ -74,7 +78,7 @@ fn a_prefix_survives(copies: usize, faulty: bool, seed: u64) {
                 if count(&mut here, &blocks, next..=upto).is_err() {
                     return next + 3 + seed % 5;
                 }
-                if upto % 3 == 0 {
+                if upto.is_multiple_of(3) {
                     if here.sync().is_err() {
                         return upto;
                     }
@@ -96,14 +100,18 @@ fn a_prefix_survives(copies: usize, faulty: bool, seed: u64) {
         reading.join().unwrap();
         rack.cut_off(0);
         let mut here = heir.here();
-        let found: Vec<u64> = blocks.iter().map(|addr| here.read_word(*addr).expect("a copy is left")).collect();
+        let found: Vec<u64> =
+            blocks.iter().map(|addr| here.read_word(*addr).expect("a copy is left")).collect();
         let last = prefix_of(&found);
         // It hears that the others have gone on without it.
         rack.reconnect(0);
         let made = writing.join().unwrap();
         let (seen, synced) = (seen.load(Ordering::SeqCst), synced.load(Ordering::SeqCst));
         println!("seed {seed}: {made} writes made, {synced} synced, {seen} seen, {last} survived");
-        assert!(last >= synced && last >= seen && last <= made, "{last} of {made}: {synced} synced, {seen} seen");
+        assert!(
+            last >= synced && last >= seen && last <= made,
+            "{last} of {made}: {synced} synced, {seen} seen"
+        );
         assert!(synced > 0 && seen > 0, "the writer works, and is looked at");
     });
 }

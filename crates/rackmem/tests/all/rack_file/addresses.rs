@@ -99,6 +99,10 @@ fn a_program_in_the_kernel_takes_an_address_of_ipv4_and_a_key() {
         refused(&in_kernel("data_plane = \"nic\"")),
         "rack.toml:5: no switch's program runs in `nic`: write data_plane = \"kernel\" or \"process\""
     );
+    let with_copies = in_kernel("data_plane = \"kernel\"\nports = \"eth1 eth2\"")
+        .replace("[rack]\n", "[rack]\nkey = \"rack.key\"\ncopies = 2\n");
+    let refusal = refused(&with_copies);
+    assert!(refusal.contains("a program in the kernel does not find memory with copies"), "{refusal}");
     let shm = SHM.replace("[[node]]\nid = 0", "[switch]\ndata_plane = \"kernel\"\n[[node]]\nid = 0");
     let refusal = refused(&shm);
     assert!(

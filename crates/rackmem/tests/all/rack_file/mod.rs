@@ -76,6 +76,7 @@ transport = "udp"
 block = "8 KiB"
 cache = "32 MiB"
 memory = "1 GiB"
+copies = 2
 lock_copies = "3 MiB"
 lock_region = "1000 B"
 own_first = 5
@@ -109,7 +110,7 @@ listen = "10.0.0.2:7400"
     assert_eq!(rack.process().scheduling, Scheduling::Realtime);
     let config = &rack.config;
     assert_eq!((config.nodes, config.block_size), (2, BlockSize::new(8192).unwrap()));
-    assert_eq!((config.cache, config.memory), (32 << 20, 1 << 30));
+    assert_eq!((config.cache, config.memory, config.copies), (32 << 20, 1 << 30, 2));
     assert_eq!((config.switch_entries, config.directory, config.queue), (1000, Directory::Home, true));
     assert_eq!((config.lock_copies, config.lock_region, config.lock_entries), (3 << 20, 1000, 77));
     assert_eq!((config.name_nodes, config.own_first), (Some(1), 5));
@@ -123,7 +124,7 @@ listen = "10.0.0.2:7400"
     assert_eq!(shown(&nodes[0]), same("10.0.0.2:7400"));
     assert_eq!(shown(&nodes[1]), ("0.0.0.0:7400".to_owned(), "node-1.lab:7401".to_owned()));
     let Advertised::Name(name) = &nodes[1].advertise else { panic!("{nodes:?}") };
-    assert_eq!(name.whence(), format!("{}:29", folder.join("rack.toml").display()));
+    assert_eq!(name.whence(), format!("{}:30", folder.join("rack.toml").display()));
     assert_eq!((key.is_some(), mtu), (true, 9000));
 }
 
@@ -414,6 +415,10 @@ fn values_out_of_range_are_refused_with_the_range() {
         (
             in_rack("lock_region = \"100 B\""),
             "rack.toml:4: regions of 100 B are not possible: write a multiple of 8 B up to 1 MiB, for example lock_region = \"64 KiB\"",
+        ),
+        (
+            in_rack("copies = 3"),
+            "rack.toml:4: 3 copies on 2 nodes are not possible: 1 to 3 are, on as many nodes or more, and more than one on at most 32; change `copies`",
         ),
         (
             in_rack("name_nodes = 0"),

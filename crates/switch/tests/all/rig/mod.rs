@@ -80,9 +80,15 @@ impl Rig {
     }
 
     fn with_entries(entries: usize) -> Self {
-        let switch =
-            Switch::new(&SwitchConfig { nodes: NODES, entries, epoch: EPOCH, queue: false, peeks: true, copies: false })
-                .unwrap();
+        let switch = Switch::new(&SwitchConfig {
+            nodes: NODES,
+            entries,
+            epoch: EPOCH,
+            queue: false,
+            peeks: true,
+            copies: false,
+        })
+        .unwrap();
         Self { switch, next: 1000 }
     }
 

@@ -7,11 +7,7 @@ use super::copies_of;
 use crate::coherence::Blocks;
 use crate::rack::Control;
 
-pub(super) fn check<R: Rules>(
-    blocks: &mut Blocks<R>,
-    control: &Control,
-    node: NodeId,
-) -> Result<(), String> {
+pub(super) fn check<R: Rules>(blocks: &mut Blocks<R>, control: &Control, node: NodeId) -> Result<(), String> {
     if control.view().memories.is_empty() {
         return check_copies(blocks, node);
     }

@@ -50,7 +50,10 @@ pub(super) fn check_after<R: Rules, M: Copy>(
 }
 
 /// Checks everything that must hold when nothing is in flight.
-pub(super) fn check_at_rest<R: Rules, M: Copy>(blocks: &mut Blocks<R>, bench: &Bench<M>) -> Result<(), String> {
+pub(super) fn check_at_rest<R: Rules, M: Copy>(
+    blocks: &mut Blocks<R>,
+    bench: &Bench<M>,
+) -> Result<(), String> {
     check_settled(blocks, &bench.control)
 }
 

@@ -72,8 +72,14 @@ impl<R: Rules> Real<R> {
             )
         });
         let Scope { queue, peeks, .. } = *scope;
-        let switch =
-            coherence::SwitchConfig { nodes: count, entries: 7, epoch: SwitchEpoch(0), queue, peeks, copies: false };
+        let switch = coherence::SwitchConfig {
+            nodes: count,
+            entries: 7,
+            epoch: SwitchEpoch(0),
+            queue,
+            peeks,
+            copies: false,
+        };
         Self {
             scope: *scope,
             nodes: nodes.collect(),

@@ -47,8 +47,14 @@ impl<R: Rules> Real<R> {
         plan.world.locks.locks = 1;
         plan.world.locks.room = ROOM;
         let mut both = Joint::new(rules, &plan);
-        let switch =
-            switch::coherence::SwitchConfig { nodes, entries: 7, epoch: FIRST, queue: false, peeks: false, copies: false };
+        let switch = switch::coherence::SwitchConfig {
+            nodes,
+            entries: 7,
+            epoch: FIRST,
+            queue: false,
+            peeks: false,
+            copies: false,
+        };
         both.blocks.switch = template::copy_of(rules, &switch, |rules, config| {
             Switch::with_rules(rules, config).expect("the program fits the chip")
         });

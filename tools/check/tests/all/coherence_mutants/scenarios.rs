@@ -3,7 +3,9 @@
 use check::coherence::PlainStore;
 use node::allocator::ChunkSize;
 use node::coherence::canonical::NOW;
-use node::{Access, DataRef, Effect, Message, Moment, Node, NodeConfig, Retransmission, Started, Store, View};
+use node::{
+    Access, DataRef, Effect, Message, Moment, Node, NodeConfig, Retransmission, Started, Store, View,
+};
 use wire::{
     BlockSize, BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Nanos, NodeId,
     Packet, PacketKind, RequesterId, Rules, Seq, SlotId, SwitchEpoch,
@@ -347,7 +349,9 @@ pub(crate) fn what_was_written_before_a_free_is_committed<R: Rules>(rules: R) ->
         return Err("it is freed first".to_owned());
     }
     // Prepared and committed, by both.
-    for (kind, answer) in [(PacketKind::Prepare, PacketKind::Prepared), (PacketKind::Commit, PacketKind::Committed)] {
+    for (kind, answer) in
+        [(PacketKind::Prepare, PacketKind::Prepared), (PacketKind::Commit, PacketKind::Committed)]
+    {
         assert_eq!(sent_so_far.iter().map(|packet| packet.kind).collect::<Vec<_>>(), [kind; 2]);
         let asked = std::mem::take(&mut sent_so_far);
         for packet in asked {

@@ -104,8 +104,12 @@ pub(crate) fn threads_come_before_the_home_has_said_that_the_lock_is_one<R: Rule
         node.on_left(at, lock, &mut store, &mut out);
     }
     for epoch in [1, 2] {
-        let view =
-            View { epoch: SwitchEpoch(epoch), incarnations: vec![Some(Incarnation(0)); 2], shadow: HOME, memories: Vec::new() };
+        let view = View {
+            epoch: SwitchEpoch(epoch),
+            incarnations: vec![Some(Incarnation(0)); 2],
+            shadow: HOME,
+            memories: Vec::new(),
+        };
         node.on_new_epoch(at, &view, &mut store, &mut out);
         if store.enter(lock, Mode::Write) {
             return Err(format!("the gate is open in epoch {epoch}"));

@@ -8,7 +8,7 @@
 
 mod here;
 mod node;
-mod processes;
+pub(super) mod processes;
 
 pub(crate) use node::{Reader, compute};
 pub(in crate::bench) use processes::Misses;

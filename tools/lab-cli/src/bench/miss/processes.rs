@@ -72,14 +72,14 @@ impl Misses {
 }
 
 #[derive(Debug, Serialize)]
-struct Figure {
-    what: &'static str,
-    median_ns: f64,
-    p50_ns: u64,
-    p99_ns: u64,
+pub(in crate::bench) struct Figure {
+    pub(in crate::bench) what: &'static str,
+    pub(in crate::bench) median_ns: f64,
+    pub(in crate::bench) p50_ns: u64,
+    pub(in crate::bench) p99_ns: u64,
     p999_ns: u64,
-    /// Of the medians, against the bare exchange.
-    ratio: f64,
+    /// Of the medians, against the bare exchange, or what else is the yardstick.
+    pub(in crate::bench) ratio: f64,
 }
 
 /// Misses that a node answers whose application computes on every core.
@@ -126,7 +126,7 @@ struct ProcessMissReport {
 }
 
 impl Figure {
-    fn of(rounds: &Rounds, what: &'static str, exchange: Option<f64>) -> Self {
+    pub(in crate::bench) fn of(rounds: &Rounds, what: &'static str, exchange: Option<f64>) -> Self {
         let median_ns = rounds.median();
         Self {
             what,

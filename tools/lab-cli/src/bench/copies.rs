@@ -1,0 +1,196 @@
+//! `rackmem-lab bench copies`: what it costs that memory outlives its node.
+//!
+//! Node 1 writes, node 0 reads; blocks are at home on node 2, and with copies on node 0, too. One block after the other, with and
+//! without copies, in turns.
+
+use rackmem::{Discipline, GlobalAddr, NodeHandle, NodeId};
+use serde::{Deserialize, Serialize};
+
+use super::miss::processes::Figure;
+use super::nodes::{Node, Nodes, Obeyed, Work, answer, spec};
+use super::pingpong::{block_of, micros};
+use super::rounds::table;
+use super::samples::{Recorder, Rounds, Samples};
+use cli::fault::Fault;
+use cli::interrupt::Interrupt;
+use cli::output;
+use cli::processes::TransportKind;
+use cli::processes::place::RackSpec;
+use cli::size::Bytes;
+use cli::ycsb::Directory;
+
+/// The flags.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What carries the rack's messages
+    #[arg(long, value_enum, default_value_t = TransportKind::Shm)]
+    transport: TransportKind,
+
+    /// The unit of coherence
+    #[arg(long, default_value = "4KiB")]
+    block_size: Bytes,
+
+    /// Rounds; the medians are printed
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u64).range(3..=10_000))]
+    rounds: u64,
+
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where the blocks are at home.
+const HOME: NodeId = NodeId(2);
+const BLOCKS: u64 = 16;
+/// A round trip is two messages of the three of a read of a modified block.
+const ROUND_TRIP: f64 = 2.0 / 3.0;
+
+/// What the command wants of a node.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// Memory for the blocks, with copies or without. Answers where.
+    Allocate { with_copies: bool },
+    /// Write a word of this block, and sync. Answers [`Samples`] of that.
+    Write { block: u64, value: u64, sync: bool },
+    /// Read it, which must be this. Answers [`Samples`].
+    Read { block: u64, value: u64 },
+}
+
+/// A node of a rack with copies.
+pub(crate) struct Keeper(NodeHandle);
+
+impl Work for Keeper {
+    const NAME: &'static str = "bench copies";
+    type Setup = ();
+    type Order = Order;
+
+    fn new(node: Node, (): ()) -> Self {
+        Self(node.handle())
+    }
+
+    fn obey(&mut self, order: Order) -> Obeyed {
+        let handle = &mut self.0;
+        let bytes = BLOCKS * handle.block_size().bytes();
+        match order {
+            Order::Allocate { with_copies: true } => answer(handle.alloc_with_copies(bytes, HOME)?.bits()),
+            Order::Allocate { with_copies: false } => {
+                answer(handle.alloc(bytes, HOME, Discipline::Coherent)?.bits())
+            }
+            Order::Write { block, value, sync } => answer(Recorder::timed(1, |_| {
+                handle.write_word(GlobalAddr::from_bits(block), value)?;
+                if sync { handle.sync() } else { Ok(()) }
+            })?),
+            Order::Read { block, value } => answer(Recorder::timed(1, |_| {
+                let read = handle.read_word(GlobalAddr::from_bits(block))?;
+                assert_eq!(read, value, "what was written is read");
+                Ok::<_, rackmem::Error>(())
+            })?),
+        }
+    }
+}
+
+/// What is measured, in this order.
+#[derive(Default)]
+struct Measured {
+    write: Vec<Samples>,
+    write_again: Vec<Samples>,
+    read: Vec<Samples>,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    transport: TransportKind,
+    block_size: Bytes,
+    rounds: u64,
+    figures: Vec<Figure>,
+    most_ratio_of_put_and_sync: f64,
+    met: bool,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<(), Fault> {
+    if args.transport == TransportKind::Inline {
+        return Err(Fault::usage("an embedded rack dies as a whole: --transport inline has no copies"));
+    }
+    if args.transport == TransportKind::Wire {
+        return Err(Fault::usage(
+            "a switch in the kernel does not find memory with copies: use --transport shm or udp",
+        ));
+    }
+    let block = block_of(args.block_size, "--block-size")?;
+    // The entries of memory with copies are at its home; those of the other shall be there, too.
+    let spec = RackSpec { nodes: 3, copies: 2, directory: Directory::Home, ..spec(block) };
+    let interrupt = Interrupt::listen()?;
+    let mut rack = Nodes::<Keeper>::start(args.transport, &spec, &(), &interrupt)?;
+    let regions: [u64; 2] = [
+        rack.ask(1, Order::Allocate { with_copies: false })?,
+        rack.ask(1, Order::Allocate { with_copies: true })?,
+    ];
+    let mut all: [[Rounds; 3]; 2] = std::array::from_fn(|_| std::array::from_fn(|_| Rounds::new()));
+    for round in 0..=args.rounds {
+        for (with_copies, region) in [false, true].into_iter().zip(regions) {
+            let mut measured = Measured::default();
+            for at in 0..BLOCKS {
+                let (block, value) = (region + at * block.bytes(), 2 * round + 1);
+                let write = |value, sync| Order::Write { block, value, sync };
+                // Node 0 has read it: the write takes its copy away, and what follows does not.
+                measured.write.push(rack.ask(1, write(value, with_copies))?);
+                measured.write_again.push(rack.ask(1, write(value + 1, with_copies))?);
+                rack.ask::<Samples>(1, write(value + 2, false))?;
+                measured.read.push(rack.ask(0, Order::Read { block, value: value + 2 })?);
+            }
+            // The first round warms up.
+            if round > 0 {
+                let kinds = [measured.write, measured.write_again, measured.read];
+                for (rounds, samples) in all[usize::from(with_copies)].iter_mut().zip(kinds) {
+                    samples.iter().for_each(|samples| rounds.add(samples));
+                }
+            }
+        }
+    }
+    let [[write, again, read], [synced, synced_again, read_copied]] = &all;
+    let against = Some(read.median());
+    let figures = vec![
+        Figure::of(read, "read of a block modified elsewhere", None),
+        Figure::of(read_copied, "the same with 2 copies", against),
+        Figure::of(write, "write of a block that another node has read", against),
+        Figure::of(synced, "the same with 2 copies, and sync", against),
+        Figure::of(again, "write of a block of one's own", against),
+        Figure::of(synced_again, "the same with 2 copies, and sync", against),
+    ];
+    let report = Report {
+        transport: args.transport,
+        block_size: args.block_size,
+        rounds: args.rounds,
+        most_ratio_of_put_and_sync: figures[2].ratio + ROUND_TRIP,
+        met: figures[3].ratio <= figures[2].ratio + ROUND_TRIP,
+        figures,
+    };
+    output::show(args.json, "bench copies", &report, || text(&report))
+}
+
+fn text(report: &Report) -> String {
+    let rows: Vec<Vec<String>> = report
+        .figures
+        .iter()
+        .map(|figure| {
+            vec![
+                figure.what.to_owned(),
+                micros(figure.median_ns),
+                format!("{:.2}x", figure.ratio),
+                micros(figure.p50_ns as f64),
+                micros(figure.p99_ns as f64),
+            ]
+        })
+        .collect();
+    format!(
+        "Blocks of {} over {}: node 1 writes, node 0 reads, node 2 is their home; copies are on nodes 2 and 0\n\n{}\n\
+         target: a write of a block that another node has read, and sync, at most {:.2}x: such a write and a round trip, which is two\n         \
+         messages of the three of the first row: {}\n",
+        report.block_size,
+        report.transport.name(),
+        table(&["", "median", "against the first", "p50", "p99"], &rows),
+        report.most_ratio_of_put_and_sync,
+        if report.met { "met" } else { "not met" },
+    )
+}
