@@ -5,7 +5,9 @@ use sim::coherence::{Contents, FlowCc};
 use sim::rack::{Blocks, Setup};
 
 use super::coherence::FlowCcKind;
-use super::{chains, coherence, conflict, failure, gam, grappa, locks, micro, objects, programs, store};
+use super::{
+    chains, coherence, conflict, failure, gam, graph, grappa, locks, micro, objects, programs, store,
+};
 use crate::figure::input::Inputs;
 use crate::figure::measured::Measured;
 use crate::figure::point::{Conflict, Load, Point, Store, Stressed, Subject};
@@ -60,6 +62,10 @@ pub fn measure(
         Load::Store(load) => {
             let setup = Setup { nodes: load.nodes.into(), ..setup };
             on_store(point.subject, setup, load, on, watch)
+        }
+        Load::Graph(load) => {
+            let setup = Setup { nodes: load.nodes.into(), ..setup };
+            graph::run((point.subject, load), setup, on, watch)
         }
         Load::StoreBudget(load) => {
             let setup = Setup { nodes: load.nodes.into(), budget: true, ..setup };

@@ -5,7 +5,7 @@
 //! | `subject` | what the experiments need of a system besides running |
 //! | `coherence`, `gam`, `grappa` | that, for each |
 //! | `measure` | which rack a point runs on |
-//! | `micro`, `store`, `failure`, `conflict`, `locks`, `objects`, `chains`, `programs` | one load |
+//! | `micro`, `store`, `graph`, `failure`, `conflict`, `locks`, `objects`, `chains`, `programs` | one load |
 //!
 //! What must always hold: all systems run on the same hardware under the same load.
 
@@ -14,6 +14,7 @@ mod coherence;
 mod conflict;
 mod failure;
 mod gam;
+pub(crate) mod graph;
 mod grappa;
 pub(crate) mod locks;
 pub mod measure;
