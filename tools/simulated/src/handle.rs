@@ -29,7 +29,7 @@ pub enum Done {
 }
 
 /// The time that a worker takes for its own work, told by what it has just done with the memory.
-type WorkTime = Box<dyn FnMut(Done) -> Nanos>;
+type WorkTime = Box<dyn FnMut(Nanos, Done) -> Nanos>;
 
 /// One worker's view of a simulated rack's memory.
 pub struct SimulatedHandle<S: System> {
@@ -44,16 +44,17 @@ impl<S: System> SimulatedHandle<S> {
         Self { handle, shape, work: None }
     }
 
-    /// The same for a worker that also computes, which a simulated rack does not see: `time` says for how long after each
-    /// call of [`Memory::read`], [`Memory::write`] and [`Memory::alloc`].
+    /// The same for a worker that also computes, which a simulated rack does not see: `time` says for how long, at the end
+    /// of each call of [`Memory::read`], [`Memory::write`] and [`Memory::alloc`].
     #[must_use]
-    pub fn with_work(self, time: impl FnMut(Done) -> Nanos + 'static) -> Self {
+    pub fn with_work(self, time: impl FnMut(Nanos, Done) -> Nanos + 'static) -> Self {
         Self { work: Some(Box::new(time)), ..self }
     }
 
     fn works(&mut self, done: Done) {
         if let Some(time) = &mut self.work {
-            self.handle.compute(time(done));
+            let time = time(self.handle.now(), done);
+            self.handle.compute(time);
         }
     }
 

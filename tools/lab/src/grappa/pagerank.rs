@@ -107,22 +107,29 @@ impl Part {
         changed
     }
 
-    /// Runs until no vertex is active, on all cores at once. Gives the number of supersteps, and the ranks.
-    pub(crate) async fn pagerank(mut self, mut port: Port, work: Work, tolerance: f64) -> (u64, Vec<f64>) {
+    /// Runs until no vertex is active, on all cores at once. Gives the number of supersteps, along
+    /// how many edges this core has sent something, and the ranks.
+    pub(crate) async fn pagerank(
+        mut self,
+        mut port: Port,
+        work: Work,
+        tolerance: f64,
+    ) -> (u64, u64, Vec<f64>) {
         let all: Vec<_> = (0..self.ranks.len()).map(|at| (at, self.ranks[at] / self.degree(at))).collect();
         let items = self.along_edges(&all);
+        let (mut supersteps, mut sent) = (0, items.len() as u64);
         let (_, items) = port.phase(work.of(items.len(), 0), items, 0).await;
         self.add(items);
-        let mut supersteps = 0;
         loop {
             let active = self.active.iter().filter(|active| **active).count();
             let (all_active, _) = port.phase(Nanos::ZERO, Vec::new(), active as u64).await;
             if all_active == 0 {
-                return (supersteps, self.ranks);
+                return (supersteps, sent, self.ranks);
             }
             let changed = self.apply(tolerance);
             port.phase(work.of(0, active), Vec::new(), 0).await;
             let items = self.along_edges(&changed);
+            sent += items.len() as u64;
             let (_, items) = port.phase(work.of(items.len(), 0), items, 0).await;
             self.add(items);
             supersteps += 1;

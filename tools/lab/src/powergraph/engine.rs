@@ -181,15 +181,16 @@ impl Node {
     }
 }
 
-/// Runs until no vertex is signalled, on all threads of all nodes at once. Gives the number of supersteps.
+/// Runs until no vertex is signalled, on all threads of all nodes at once. Gives the number of supersteps, and
+/// over how many edges this thread has gathered.
 pub(crate) async fn pagerank(
     node: Rc<RefCell<Node>>,
     (mut port, thread): (Port, usize),
     (work, costs): (Work, Costs),
     tolerance: f64,
-) -> u64 {
+) -> (u64, u64) {
     let over = |edges: usize| work.of(edges, 0) + Nanos(costs.edge.0 * edges as u64);
-    let mut supersteps = 0;
+    let (mut supersteps, mut gathered) = (0, 0);
     loop {
         let items = node.borrow_mut().exchange_signals(thread);
         let (_, items) = port.phase(Nanos::ZERO, items, 0).await;
@@ -197,10 +198,11 @@ pub(crate) async fn pagerank(
         let (items, active) = node.borrow_mut().activate(thread);
         let (all_active, items) = port.phase(Nanos::ZERO, items, active).await;
         if all_active == 0 {
-            return supersteps;
+            return (supersteps, gathered);
         }
         node.borrow_mut().each(items, |node, at, _| node.taking_part[at] = true);
         let (items, edges) = node.borrow_mut().gather(thread);
+        gathered += edges as u64;
         let (_, items) = port.phase(over(edges), items, 0).await;
         node.borrow_mut().each(items, |node, at, value| node.sums[at] += value.unwrap_or(0.0));
         let (items, vertices) = node.borrow_mut().apply(thread, tolerance);

@@ -10,7 +10,7 @@
 //! What must always hold: all systems run on the same hardware under the same load.
 
 pub(crate) mod chains;
-mod coherence;
+pub(crate) mod coherence;
 mod conflict;
 mod failure;
 mod gam;
