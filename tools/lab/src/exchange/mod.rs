@@ -375,3 +375,96 @@ impl System for Exchange {
 fn times(each: Nanos, count: u32) -> Nanos {
     Nanos(each.0 * u64::from(count))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use sim::rack::{Ended, Rack, Setup, Until};
+    use sim::system::Random;
+
+    use super::*;
+
+    const NODES: usize = 3;
+    const THREADS: usize = 2;
+    const PHASES: u32 = 20;
+
+    fn config(carriers: Carriers) -> ExchangeConfig {
+        let each = Nanos(100);
+        let costs = Costs { put: each, take: each, carry: each, buffer: Nanos(1_000), kibibyte: each };
+        ExchangeConfig { nodes: NODES, threads: THREADS, carriers, buffer: 80, item: 16, costs }
+    }
+
+    /// Threads send random numbers of items to random threads. What was sent and what was received: phase, whom it was for or
+    /// who had it, and a number; and what the threads of a phase have added up.
+    #[expect(clippy::type_complexity, reason = "once")]
+    fn run(carriers: Carriers) -> (Vec<(u32, u16, u32)>, Vec<(u32, u16, u32)>, Vec<(u32, u64)>) {
+        let setup = Setup { threads: THREADS, ..Setup::new(NODES) };
+        let mut rack = Rack::new(setup, Exchange::new(config(carriers)));
+        let all = Rc::new(RefCell::new((Vec::new(), Vec::new(), Vec::new())));
+        for thread in 0..(NODES * THREADS) as u16 {
+            let all = Rc::clone(&all);
+            rack.spawn(ThreadId(thread), move |handle| async move {
+                let (mut port, mut random) = (Port::new(handle), Random::new(thread.into()));
+                for phase in 0..PHASES {
+                    let mut items = Vec::new();
+                    for _ in 0..random.below(40) {
+                        let (to, number) =
+                            (random.below((NODES * THREADS) as u64) as u16, random.bits() as u32);
+                        all.borrow_mut().0.push((phase, to, number));
+                        let item = Item { vertex: number, value: Some(f64::from(phase)) };
+                        items.push((ThreadId(to), item));
+                    }
+                    let work = Nanos(random.below(20_000));
+                    let (sum, received) = port.phase(work, items, u64::from(phase)).await;
+                    all.borrow_mut().2.push((phase, sum));
+                    for Item { vertex, value } in received {
+                        assert_eq!(value, Some(f64::from(phase)), "an item of this phase");
+                        all.borrow_mut().1.push((phase, thread, vertex));
+                    }
+                }
+            });
+        }
+        assert_eq!(rack.run(Until::WorkersDone).ended, Ended::WorkersDone);
+        let (mut sent, mut received, sums) = all.take();
+        sent.sort_unstable();
+        received.sort_unstable();
+        (sent, received, sums)
+    }
+
+    #[test]
+    fn every_item_is_received_once_by_its_thread_and_in_its_phase() {
+        let (sent, received, sums) = run(Carriers::Partners);
+        assert!(sent.len() > 1_000);
+        assert_eq!(sent, received);
+        assert!(sums.iter().all(|(phase, sum)| *sum == u64::from(*phase) * (NODES * THREADS) as u64));
+    }
+
+    #[test]
+    fn where_threads_share_memory_one_of_them_has_what_there_is_for_the_node() {
+        let (sent, received, _) = run(Carriers::Threads);
+        let of_nodes = |all: Vec<(u32, u16, u32)>| {
+            let mut all: Vec<_> = all
+                .into_iter()
+                .map(|(phase, thread, number)| (phase, thread / THREADS as u16, number))
+                .collect();
+            all.sort_unstable();
+            all
+        };
+        assert_eq!(of_nodes(sent), of_nodes(received));
+    }
+
+    #[test]
+    fn what_goes_to_another_node_takes_two_carriers_and_what_stays_takes_none() {
+        let exchange = Exchange::new(config(Carriers::Threads));
+        let leg = |leg| Message::Buffer { from: ThreadId(0), to: ThreadId(5), leg, number: 0, items: 4 };
+        let [out, across, into] = [Leg::Out, Leg::Across, Leg::In].map(|it| exchange.envelope(&leg(it)));
+        assert_eq!(out.receiver, Processor::Agent(NodeId(0), 1));
+        assert_eq!((across.sender, across.receiver), (out.receiver, Processor::Agent(NodeId(2), 0)));
+        assert_eq!((into.sender, into.receiver), (across.receiver, Processor::Thread(ThreadId(5))));
+        assert_eq!(across.bytes, 64 + 4 * 16);
+        // A buffer, and an eighth of a KiB of it; four items besides on the way out, and alone on the way in.
+        assert_eq!([Leg::Out, Leg::Across, Leg::In].map(|it| exchange.cost(&leg(it)).0), [1_412, 1_012, 400]);
+    }
+}

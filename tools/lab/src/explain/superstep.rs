@@ -278,7 +278,9 @@ impl Timeline {
             ));
         }
         let micros = (self.end.0 - self.begin.0) / 1000;
-        let step = (micros / 10).max(1);
+        // The first of 1, 2, 5, 10, 20 and so on that leaves ten marks at most.
+        let steps = (0..).flat_map(|power| [1, 2, 5].map(|of| of * 10_u64.pow(power)));
+        let step = steps.into_iter().find(|step| micros / step <= 10).expect("some power is as large");
         for at in (0..=micros).step_by(step as usize) {
             let x = self.x(self.begin + Nanos::from_micros(at));
             put(format_args!("<text class=\"time\" x=\"{x:.1}\" y=\"{}\">{at} us</text>", height - 12));

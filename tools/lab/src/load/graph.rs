@@ -104,3 +104,28 @@ impl Neighbours {
         &self.others[self.begins[vertex]..self.begins[vertex + 1]]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vertices_are_shuffled_and_each_has_one_number() {
+        for scale in [6, 9, 12] {
+            let graph = RandomGraph { scale, seed: 1 };
+            let mut numbers: Vec<u32> = (0..graph.vertices() as u32).map(|at| graph.shuffled(at)).collect();
+            assert!(!numbers.is_sorted());
+            numbers.sort_unstable();
+            assert!((0..).zip(&numbers).all(|(at, number)| at == *number), "2^{scale} vertices");
+        }
+    }
+
+    #[test]
+    fn the_graph_has_as_many_edges_a_vertex_as_livejournal_and_its_parts_are_all_of_it() {
+        let graph = RandomGraph { scale: 12, seed: 1 };
+        assert!((graph.edges() as f64 / graph.vertices() as f64 - 34.7 / 4.0).abs() < 0.01);
+        let parts: Vec<_> = (0..5).flat_map(|part| graph.part(part, 5)).collect();
+        assert_eq!(parts.len() as u64, graph.drawn());
+        assert_eq!(parts, graph.part(0, 1).collect::<Vec<_>>());
+    }
+}

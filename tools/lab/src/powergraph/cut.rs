@@ -91,4 +91,19 @@ mod tests {
         }
         assert_eq!(both(4, 8, (0, 5)), [1, 4]);
     }
+
+    #[test]
+    fn every_edge_is_on_one_node_and_no_vertex_on_more_than_a_row_and_a_column() {
+        let graph = RandomGraph { scale: 10, seed: 2 };
+        for (nodes, most) in [(4, 3), (8, 5)] {
+            let parts = cut(graph, nodes, 2);
+            let edges: usize = parts.iter().map(Node::edges).sum();
+            assert_eq!(edges as u64, graph.edges());
+            let mut replicas = vec![0; graph.vertices() as usize];
+            parts.iter().flat_map(Node::replicas).for_each(|vertex| replicas[vertex as usize] += 1);
+            assert!(replicas.iter().all(|count| (1..=most).contains(count)), "{nodes} nodes");
+            let masters: usize = parts.iter().map(|part| part.results().count()).sum();
+            assert_eq!(masters as u64, graph.vertices(), "each vertex has one master");
+        }
+    }
 }

@@ -82,6 +82,18 @@ impl Node {
         all.filter(|(_, (master, ..))| *master == self.number).map(|((vertex, rank), _)| (*vertex, *rank))
     }
 
+    /// Edges that are here, in both directions.
+    #[cfg(test)]
+    pub(super) fn edges(&self) -> usize {
+        (0..self.vertices.len()).map(|at| self.neighbours.of(at).len()).sum()
+    }
+
+    /// Vertices that have a replica here.
+    #[cfg(test)]
+    pub(super) fn replicas(&self) -> impl Iterator<Item = u32> {
+        self.vertices.iter().copied()
+    }
+
     fn is_master(&self, at: usize) -> bool {
         self.known[at].0 == self.number
     }
