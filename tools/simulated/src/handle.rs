@@ -24,6 +24,8 @@ pub enum Done {
     Read(GlobalAddr, usize),
     /// It has written so many from here on.
     Written(GlobalAddr, usize),
+    /// It has looked at so many in place, or changed them.
+    InPlace(GlobalAddr, usize),
     /// It has allocated so many.
     Allocated(GlobalAddr, u64),
 }
@@ -45,7 +47,7 @@ impl<S: System> SimulatedHandle<S> {
     }
 
     /// The same for a worker that also computes, which a simulated rack does not see: `time` says for how long, at the end
-    /// of each call of [`Memory::read`], [`Memory::write`] and [`Memory::alloc`].
+    /// of each call but [`Memory::free`].
     #[must_use]
     pub fn with_work(self, time: impl FnMut(Nanos, Done) -> Nanos + 'static) -> Self {
         Self { work: Some(Box::new(time)), ..self }
@@ -166,6 +168,7 @@ impl<S: System> Memory for SimulatedHandle<S> {
     ) -> Result<R, Error> {
         let mut seen = None;
         self.touch(addr, len, Access::Shared, &mut |window| seen = Some(look(window))).await?;
+        self.works(Done::InPlace(addr, len));
         Ok(seen.expect("an operation that is done has looked"))
     }
 
@@ -181,6 +184,7 @@ impl<S: System> Memory for SimulatedHandle<S> {
             result = Some(change(window));
         };
         self.touch(addr, len, Access::Modified, once).await?;
+        self.works(Done::InPlace(addr, len));
         Ok(result.expect("an operation that is done has taken effect"))
     }
 

@@ -5,6 +5,7 @@ use crate::figure::input::{Input, Source, fixed, inputs};
 use crate::figure::point::Subject;
 use crate::sizes::Sizes;
 use crate::systems::graph::scale;
+use crate::systems::transactions;
 
 /// NICs, links and switch, as all of the rack's figures have them.
 macro_rules! rack_inputs {
@@ -75,7 +76,9 @@ const SYSTEMS: [Input; 14] = inputs![
     "Grappa: a pass of an idle scheduler": grappa.idle; Source::Estimated("four things of the size of a switch"); is_grappa,
 ];
 
-const GRAPHS: [Input; 7] = inputs![
+const APPLICATIONS: [Input; 8] = inputs![
+    "transactions: the engine's own work, for each access": transactions;
+        Source::Counted("46 us for a transaction of some 300 accesses on plain memory (tpcc.md)"),
     "graphs: an edge, in every system": graph.edge;
         Source::Published("HotOS '15, COST: 300 s for 20 times 1.47 billion edges on one core (unverified)"),
     "graphs: a vertex, in every system": graph.vertex;
@@ -134,7 +137,7 @@ const CHOSEN: [Input; 8] = [
 ];
 
 /// The inputs of the figures.
-pub(crate) const INPUTS: &[&[Input]] = &[&RACK, &SYSTEMS, &GRAPHS, &CHOSEN];
+pub(crate) const INPUTS: &[&[Input]] = &[&RACK, &SYSTEMS, &APPLICATIONS, &CHOSEN];
 
 /// The beginning of the page.
 pub(crate) const HEAD: &str = "\
@@ -168,11 +171,14 @@ pub(crate) const METHOD: &str = "
 
 /// The text about sizes.
 pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
+    let tpcc = transactions::scale(sizes);
+    let (warm_up, counted) = transactions::transactions(sizes);
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     format!(
         "Micro benchmark: {} nodes of {} threads, {} MiB of data a thread, {} MiB of cache a node. {} \
          operations to warm up, then {} counted. Key-value store: {} keys, {} MiB of cache a node. \
-         PageRank: 2^{} and 2^{} vertices. Seed \
+         PageRank: 2^{} and 2^{} vertices. \
+         TPC-C: {} warehouses with 1/{} of the specified rows, {} transactions to warm up, then {} counted. Seed \
          {seed}: each run derives its own from it, so results do not depend on the number of cores.\n",
         sizes.nodes,
         sizes.threads,
@@ -184,5 +190,9 @@ pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
         mib(sizes.store_cache),
         scale(sizes, false),
         scale(sizes, true),
+        tpcc.warehouses,
+        tpcc.shrink,
+        warm_up,
+        counted,
     )
 }

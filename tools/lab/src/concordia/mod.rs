@@ -7,6 +7,7 @@
 //! | `locality` | 12: against data locality |
 //! | `failure` | 13: a switch fails |
 //! | `store` | 14: the key-value store |
+//! | `transactions` | 15: TPC-C |
 //! | `graph` | 16: PageRank |
 //! | `conflict` | not in the paper: all threads on one word |
 //! | `stressed` | not in the paper: too few entries, and a cold start |
@@ -27,11 +28,12 @@ mod reads;
 mod sharing;
 mod store;
 mod stressed;
+mod transactions;
 
 use crate::figure::Figure;
 
 /// All figures, in their order.
-pub const FIGURES: [&dyn Figure; 12] = [
+pub const FIGURES: [&dyn Figure; 13] = [
     &sharing::Cost,
     &sharing::Sharing,
     &sharing::HomePackets,
@@ -39,6 +41,7 @@ pub const FIGURES: [&dyn Figure; 12] = [
     &locality::Locality,
     &failure::SwitchFailure,
     &store::KeyValue,
+    &transactions::Tpcc,
     &graph::PageRank,
     &stressed::Directory,
     &stressed::Cold,

@@ -29,6 +29,8 @@ pub struct Inputs {
     pub gam: gam::Costs,
     /// Processor times of Grappa.
     pub grappa: grappa::Costs,
+    /// What the transaction engine does besides, for each access.
+    pub transactions: Nanos,
     /// What a processor does with edges and vertices of a graph, in every system.
     pub graph: Work,
     /// Processor times of PowerGraph.
@@ -62,6 +64,7 @@ impl Inputs {
             flowcc: coherence::Costs::PAPER,
             gam: gam::Costs::PAPER,
             grappa: grappa::Costs::PAPER,
+            transactions: Nanos(150),
             graph: Work::PUBLISHED,
             powergraph: powergraph::Costs::PUBLISHED,
             locks: locks::Costs::PAPER,

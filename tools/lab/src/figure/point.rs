@@ -132,6 +132,8 @@ pub enum Load {
     Failure(Micro),
     /// The key-value store of section 7.3.
     Store(Store),
+    /// TPC-C (section 7.4).
+    Transactions(Transactions),
     /// PageRank (section 7.5).
     Graph(Graph),
     /// All threads on one block.
@@ -396,6 +398,13 @@ pub struct Store {
     pub nodes: u8,
     /// Operations that are GETs, in percent.
     pub gets: u8,
+}
+
+/// TPC-C's parameter.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Transactions {
+    /// How often another warehouse is meant, in percent.
+    pub distribution: u8,
 }
 
 /// PageRank's parameters.

@@ -265,11 +265,13 @@ pub(crate) fn charged(work: Work) -> impl FnMut(Nanos, Done) -> Nanos {
             work.of(if is_edges { len / 4 } else { 0 }, 0)
         }
         Done::Written(_, len) => work.of(0, len / 8),
+        // At barriers.
+        Done::InPlace(..) => Nanos::ZERO,
     }
 }
 
 /// Puts a worker on every thread and runs them all to their ends; what each returned.
-fn on_all_threads<S: System + 'static, T: 'static, F: Future<Output = T> + 'static>(
+pub(super) fn on_all_threads<S: System + 'static, T: 'static, F: Future<Output = T> + 'static>(
     rack: &mut Rack<S>,
     watch: &dyn Watch,
     mut worker: impl FnMut(Handle<S>, usize) -> F,

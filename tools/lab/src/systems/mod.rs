@@ -5,7 +5,7 @@
 //! | `subject` | what the experiments need of a system besides running |
 //! | `coherence`, `gam`, `grappa` | that, for each |
 //! | `measure` | which rack a point runs on |
-//! | `micro`, `store`, `graph`, `failure`, `conflict`, `locks`, `objects`, `chains`, `programs` | one load |
+//! | `micro`, `store`, `graph`, `transactions`, `failure`, `conflict`, `locks`, `objects`, `chains`, `programs` | one load |
 //!
 //! What must always hold: all systems run on the same hardware under the same load.
 
@@ -23,3 +23,4 @@ pub(crate) mod objects;
 pub(crate) mod programs;
 mod store;
 mod subject;
+pub(crate) mod transactions;
