@@ -20,6 +20,8 @@ const SUBJECTS: [Subject; 4] = [Subject::Rackmem, Subject::Concordia, Subject::H
 const MEMORY_BOUND: &str = "Our engine accesses the memory some hundreds of times in a transaction. GAM's local \
     access, calibrated to Figure 12, takes nearly six times FlowCC's, so GAM is behind without any sharing. The \
     paper does not say how often its engine does.";
+const ALWAYS_INSIDE: &str = "All 32 threads are inside a transaction all the time, however long it takes, so as many rows are \
+    locked in either. The paper has more rows, and explains its difference by shorter transactions.";
 
 fn load(distribution: u8) -> Load {
     Load::Transactions(Transactions { distribution })
@@ -63,10 +65,9 @@ impl Figure for Tpcc {
         let (ours, theirs) = (aborts(Subject::Concordia), aborts(Subject::GamLarge));
         let fewer: Vec<f64> =
             theirs.iter().zip(&ours).skip(1).map(|(gam, ours)| gam / ours.max(1e-9)).collect();
-        claims.push(Claim::ahead(
-            "above 0 %: aborts of GAM over Concordia's, at the worst",
-            extremes(&fewer).0,
-        ));
+        let worst = extremes(&fewer).0;
+        let aborts_less = Claim::ahead("above 0 %: aborts of GAM over Concordia's, at the worst", worst);
+        claims.push(aborts_less.because(ALWAYS_INSIDE));
         for (subject, aborts) in [(Subject::Concordia, &ours), (Subject::GamLarge, &theirs)] {
             let what = format!("{} aborts more with every step of distribution", subject.name());
             claims.push(Claim::rises(&what, &aborts[1..]));
@@ -88,9 +89,16 @@ impl Figure for Tpcc {
             .fold(chart("b", "TPC-C: aborts", "aborted, of all attempts (%)"), |chart, subject| {
                 chart.line(subject.name(), AXIS.line(results, *subject, aborted))
             });
-        let row = |subject: Subject| {
-            let accesses = AXIS.line(results, subject, |it| it.per_operation(it.packets));
-            (subject.name().to_owned(), accesses.map(|(_, packets)| packets).collect())
+        let table = |title: &str, of: fn(&Measured) -> u64| {
+            let row = |subject: Subject| {
+                let counts = AXIS.line(results, subject, |it| it.per_operation(of(it)));
+                (subject.name().to_owned(), counts.map(|(_, count)| count).collect())
+            };
+            Table {
+                title: title.to_owned(),
+                columns: DISTRIBUTION.iter().map(|value| format!("{value} %")).collect(),
+                rows: SUBJECTS.map(row).into(),
+            }
         };
         FigureReport {
             figure: self.name().to_owned(),
@@ -104,11 +112,10 @@ impl Figure for Tpcc {
                 "GAM has blocks of 4 KiB, too: with its own 512 B, indices would be deeper and it would be slower."
                     .to_owned(),
             ],
-            tables: vec![Table {
-                title: "Messages of nodes and switch for a transaction".to_owned(),
-                columns: DISTRIBUTION.iter().map(|value| format!("{value} %")).collect(),
-                rows: SUBJECTS.map(row).into(),
-            }],
+            tables: vec![
+                table("Accesses that needed nobody but the thread, for a transaction", |it| it.hits),
+                table("Messages of nodes and switch for a transaction", |it| it.packets),
+            ],
             remarks: Vec::new(),
             charts: vec![throughput, ratio],
             claims,
