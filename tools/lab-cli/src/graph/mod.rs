@@ -42,10 +42,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let edges = args.edges(&interrupt)?;
     let input = edges.input();
     let partition = args.partition(&input)?;
+    let spec = args.rack(&input, &partition)?;
     if let Some(path) = &args.timeline {
+        // A simulated rack takes as much memory.
         return timeline(&input, partition, args.block_size, path, interrupt);
     }
-    let spec = args.rack(&input, &partition)?;
     let Args { kernel, threads, seed, tolerance, transport, .. } = *args;
     let setup = Setup { edges, threads, seed, kernel, tolerance };
     let nodes = Nodes::<Part>::start(transport, &spec, &setup, &interrupt)?;

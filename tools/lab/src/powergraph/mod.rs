@@ -1,8 +1,8 @@
 //! PowerGraph (Gonzalez et al., OSDI '12), the graph engine that Concordia's is compared with: its synchronous engine, in
 //! the form of its published source (`synchronous_engine.hpp`, `fiber_buffered_exchange.hpp`).
 //!
-//! Edges are divided among the nodes, not vertices ([`cut`]). A vertex has a *replica* on each node that has one of its
-//! edges; one is its *master*, the others are *mirrors*. A superstep is five phases ([`engine`]), and what a vertex needs
+//! Edges are divided among the nodes, not vertices (`cut.rs`). A vertex has a *replica* on each node that has one of its
+//! edges; one is its *master*, the others are *mirrors*. A superstep is five phases (`engine.rs`), and what a vertex needs
 //! of others passes between master and mirrors only:
 //!
 //! ```text
