@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod concordia;
+pub mod exchange;
 pub mod explain;
 pub mod figure;
 pub mod gam;
@@ -13,6 +14,7 @@ pub mod load;
 pub mod objects;
 pub mod output;
 pub mod papers;
+pub mod powergraph;
 pub mod rae;
 pub mod sabres;
 pub mod sizes;

@@ -7,6 +7,7 @@
 //! What must always hold: a system does nothing but answer calls. It has no clock, no order of its own, and no
 //! randomness but [`Call::random`], so that one seed gives one run.
 
+use core::any::Any;
 use core::fmt::Debug;
 
 use node::{Access, Window};
@@ -178,6 +179,8 @@ pub enum Operation<'a> {
     },
     /// Something about a lock that carries its data.
     Region(RegionOperation<'a>),
+    /// Something that only this system understands: one that is no memory is asked like that.
+    Own(&'a mut dyn Any),
 }
 
 /// What an application thread wants of a lock that carries its data: a region of bytes.

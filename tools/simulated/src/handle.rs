@@ -17,16 +17,47 @@ pub struct Shape {
     pub memory: u64,
 }
 
+/// What a worker has done with the memory, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Done {
+    /// It has read so many from here on.
+    Read(GlobalAddr, usize),
+    /// It has written so many from here on.
+    Written(GlobalAddr, usize),
+    /// It has looked at so many in place, or changed them.
+    InPlace(GlobalAddr, usize),
+    /// It has allocated so many.
+    Allocated(GlobalAddr, u64),
+}
+
+/// The time that a worker takes for its own work, told by what it has just done with the memory.
+type WorkTime = Box<dyn FnMut(Nanos, Done) -> Nanos>;
+
 /// One worker's view of a simulated rack's memory.
 pub struct SimulatedHandle<S: System> {
     pub(crate) handle: Handle<S>,
     pub(crate) shape: Shape,
+    work: Option<WorkTime>,
 }
 
 impl<S: System> SimulatedHandle<S> {
     /// The view of a rack of this shape through this handle.
     pub const fn new(handle: Handle<S>, shape: Shape) -> Self {
-        Self { handle, shape }
+        Self { handle, shape, work: None }
+    }
+
+    /// The same for a worker that also computes, which a simulated rack does not see: `time` says for how long, at the end
+    /// of each call but [`Memory::free`].
+    #[must_use]
+    pub fn with_work(self, time: impl FnMut(Nanos, Done) -> Nanos + 'static) -> Self {
+        Self { work: Some(Box::new(time)), ..self }
+    }
+
+    fn works(&mut self, done: Done) {
+        if let Some(time) = &mut self.work {
+            let time = time(self.handle.now(), done);
+            self.handle.compute(time);
+        }
     }
 
     /// The thread's handle on the rack, for what is not memory: virtual time, counting operations.
@@ -93,7 +124,8 @@ impl<S: System> Memory for SimulatedHandle<S> {
     }
 
     async fn read(&mut self, addr: GlobalAddr, into: &mut [u8]) -> Result<(), Error> {
-        self.shape.has(addr, into.len())?;
+        let len = into.len();
+        self.shape.has(addr, len)?;
         let (mut at, mut rest) = (addr, into);
         while !rest.is_empty() {
             let (piece, behind) = rest.split_at_mut(self.first_part(at, rest.len()));
@@ -101,6 +133,7 @@ impl<S: System> Memory for SimulatedHandle<S> {
             at = GlobalAddr::from_bits(at.bits() + piece.len() as u64);
             rest = behind;
         }
+        self.works(Done::Read(addr, len));
         Ok(())
     }
 
@@ -113,6 +146,7 @@ impl<S: System> Memory for SimulatedHandle<S> {
             at = GlobalAddr::from_bits(at.bits() + piece.len() as u64);
             rest = behind;
         }
+        self.works(Done::Written(addr, bytes.len()));
         Ok(())
     }
 
@@ -134,6 +168,7 @@ impl<S: System> Memory for SimulatedHandle<S> {
     ) -> Result<R, Error> {
         let mut seen = None;
         self.touch(addr, len, Access::Shared, &mut |window| seen = Some(look(window))).await?;
+        self.works(Done::InPlace(addr, len));
         Ok(seen.expect("an operation that is done has looked"))
     }
 
@@ -149,6 +184,7 @@ impl<S: System> Memory for SimulatedHandle<S> {
             result = Some(change(window));
         };
         self.touch(addr, len, Access::Modified, once).await?;
+        self.works(Done::InPlace(addr, len));
         Ok(result.expect("an operation that is done has taken effect"))
     }
 
@@ -166,6 +202,7 @@ impl<S: System> Memory for SimulatedHandle<S> {
             Refusal::NodeDown => Error::NodeDown { addr: GlobalAddr::new(home, 0) },
             _ => Error::OutOfMemory { len, home: home.0 },
         })?;
+        self.works(Done::Allocated(addr, len));
         if !zeroed && discipline == Discipline::Coherent {
             // Used before, so it lies inside one block.
             let len = usize::try_from(len).expect("less than a block");

@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_papers_name_means_all_of_its_figures() {
-        assert_eq!(figures(&["concordia"]).unwrap().len(), 11);
+        assert_eq!(figures(&["concordia"]).unwrap().len(), 13);
         assert_eq!(figures(&["gcs"]).unwrap().len(), 5);
         assert_eq!(figures(&["sabres"]).unwrap().len(), 5);
         assert_eq!(figures(&["steering"]).unwrap().len(), 6);

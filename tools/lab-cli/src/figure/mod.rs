@@ -111,7 +111,7 @@ fn told(all: &[Sensitivity]) -> String {
 }
 
 /// Watches whether somebody wants the runs to end.
-struct Quiet(Interrupt);
+pub(crate) struct Quiet(pub(crate) Interrupt);
 
 impl Watch for Quiet {
     fn advance(&self, _: u64) -> bool {

@@ -77,6 +77,10 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(super) rounds: u64,
 
+    /// Run nothing here: draw a superstep of PageRank on a simulated rack with the papers' timing, as an SVG
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "transport", "memory", "tolerance", "rounds", "json"])]
+    pub(super) timeline: Option<PathBuf>,
+
     /// Print one JSON document
     #[arg(long)]
     pub(super) json: bool,

@@ -15,13 +15,18 @@ mod node;
 mod report;
 
 use std::ops::Add;
+use std::path::Path;
 use std::time::Instant;
 
+use apps::graph::Partition;
 use apps::graph::input::Input;
+use lab::explain::superstep::superstep;
+use rackmem::BlockSize;
 
 use self::node::{Ended, Judged, Order, Ran, Setup, Task};
 use self::report::{GraphReport, Round};
 use crate::bench::nodes::{Counted, Nodes};
+use crate::figure::Quiet;
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
@@ -38,6 +43,10 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let input = edges.input();
     let partition = args.partition(&input)?;
     let spec = args.rack(&input, &partition)?;
+    if let Some(path) = &args.timeline {
+        // A simulated rack takes as much memory.
+        return timeline(&input, partition, args.block_size, path, interrupt);
+    }
     let Args { kernel, threads, seed, tolerance, transport, .. } = *args;
     let setup = Setup { edges, threads, seed, kernel, tolerance };
     let nodes = Nodes::<Part>::start(transport, &spec, &setup, &interrupt)?;
@@ -70,6 +79,30 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         rounds,
     };
     output::show(args.json, "graph", &report, || report.text())
+}
+
+/// Draws a superstep on a simulated rack.
+fn timeline(
+    input: &Input,
+    partition: Partition,
+    block: BlockSize,
+    path: &Path,
+    interrupt: Interrupt,
+) -> Result<(), Fault> {
+    let drawn = superstep(input, partition, block, &Quiet(interrupt)).map_err(Fault::usage)?;
+    let drawn = drawn.ok_or(Fault::Interrupted)?;
+    std::fs::write(path, drawn.svg()).map_err(|error| {
+        Fault::usage(format_args!(
+            "cannot write {}: {error}; choose another path with --timeline",
+            path.display()
+        ))
+    })?;
+    let (works, waits) = drawn.shares();
+    let (works, waits) = (works * 100.0, waits * 100.0);
+    output::print(&format!("{}\n", drawn.title))?;
+    output::print(&format!(
+        "threads work on edges and vertices for {works:.0} % of their time, and wait for blocks for {waits:.0} %\n"
+    ))
 }
 
 /// A rack that works on one graph.

@@ -79,10 +79,28 @@ fn what_is_wrong_with_edges_and_memory_is_said_before_a_rack_is_started() {
         (&["graph", "--kernel", "bfs", "--scale", "4", "--source", "16"], "there is no vertex 16"),
         (&["graph", "--tolerance=-1"], "--tolerance -1"),
         (&["graph", "--undirected"], "<FILE>"),
+        (&["graph", "--timeline", "superstep.svg", "--transport", "shm"], "--transport"),
+        (&["graph", "--scale", "6", "--timeline", "no-such-directory/superstep.svg"], "with --timeline"),
     ]);
     // With the amount that is needed.
     let why = mistake(&["graph", "--memory", "1MiB"], 2);
     assert!(why.contains("65536 vertices and 2097152 stored edges need 7"), "{why}");
+}
+
+#[test]
+fn a_superstep_of_a_generated_graph_and_of_a_file_is_drawn() {
+    let list = file("graph-drawn.txt", "0 1\n1 2\n2 0\n");
+    let drawn = file("graph-drawn.svg", "");
+    let (list, path) = (list.to_str().unwrap(), drawn.to_str().unwrap());
+    for (graph, vertices) in [(&["--scale", "8"][..], 256), (&[list], 3)] {
+        let output = run(&[&["graph", "--nodes", "3", "--timeline", path], graph].concat());
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.contains(&format!("{vertices} vertices")) && said.contains("wait for blocks"), "{said}");
+        let svg = std::fs::read_to_string(&drawn).unwrap();
+        assert!(
+            svg.starts_with("<svg ") && svg.contains("node 2") && svg.contains(said.lines().next().unwrap())
+        );
+    }
 }
 
 #[test]

@@ -4,6 +4,8 @@ use crate::figure::claim::number;
 use crate::figure::input::{Input, Source, fixed, inputs};
 use crate::figure::point::Subject;
 use crate::sizes::Sizes;
+use crate::systems::graph::scale;
+use crate::systems::transactions;
 
 /// NICs, links and switch, as all of the rack's figures have them.
 macro_rules! rack_inputs {
@@ -35,7 +37,11 @@ macro_rules! rack_inputs {
 pub(crate) use rack_inputs;
 
 const fn is_flowcc(subject: Subject) -> bool {
-    !is_gam(subject) && !is_grappa(subject)
+    !is_gam(subject) && !is_grappa(subject) && !is_powergraph(subject)
+}
+
+const fn is_powergraph(subject: Subject) -> bool {
+    matches!(subject, Subject::PowerGraph)
 }
 
 const fn is_gam(subject: Subject) -> bool {
@@ -70,7 +76,24 @@ const SYSTEMS: [Input; 14] = inputs![
     "Grappa: a pass of an idle scheduler": grappa.idle; Source::Estimated("four things of the size of a switch"); is_grappa,
 ];
 
-const CHOSEN: [Input; 5] = [
+const APPLICATIONS: [Input; 8] = inputs![
+    "transactions: the engine's own work, for each access": transactions;
+        Source::Counted("46 us for a transaction of some 300 accesses on plain memory (tpcc.md)"),
+    "graphs: an edge, in every system": graph.edge;
+        Source::Published("HotOS '15, COST: 300 s for 20 times 1.47 billion edges on one core (unverified)"),
+    "graphs: a vertex, in every system": graph.vertex;
+        Source::Estimated("a multiplication, a comparison, a division, two stores"),
+    "PowerGraph: what its engine adds to an edge, gathering and scattering": powergraph.edge;
+        Source::Published("SIGMOD '14, Satish et al.: on one node 3.6 times native code (unverified)"); is_powergraph,
+    "PowerGraph: an item into a buffer": powergraph.put; Source::Estimated("a copy of 12 B, and checks"); is_powergraph,
+    "PowerGraph: an item out of a buffer": powergraph.take;
+        Source::Estimated("a look-up in a hash table that misses to memory, a lock, a copy"); is_powergraph,
+    "PowerGraph: TCP, a buffer, each side": powergraph.buffer;
+        Source::Estimated("a system call, an interrupt, a wake-up; over IPoIB a small message takes 10 to 15 us"); is_powergraph,
+    "PowerGraph: TCP, a KiB, each side": powergraph.kibibyte; Source::Estimated("20 Gb/s of a core over IPoIB"); is_powergraph,
+];
+
+const CHOSEN: [Input; 8] = [
     fixed(
         "GAM: background threads for coherence",
         |_| "2".to_owned(),
@@ -96,10 +119,25 @@ const CHOSEN: [Input; 5] = [
         |_| "Figure 12: 20 %; Figure 14: 262,144 keys as hot as 64 million".to_owned(),
         Source::Chosen("the paper does not say; the store's cache is larger than in proportion"),
     ),
+    fixed(
+        "graphs",
+        |_| "Graph500's, 4.34 drawn edges a vertex, in both directions; caches have room for all".to_owned(),
+        Source::Chosen("LiveJournal's degree in the paper, 34.7 million edges of 4 million vertices"),
+    ),
+    fixed(
+        "PowerGraph: partition, and buffers",
+        |_| "a grid of nodes; 63,000 B for each thread and node, 12 B an item".to_owned(),
+        Source::Published("PowerGraph's source: its own choice for 4 and 8 nodes"),
+    ),
+    fixed(
+        "Grappa: buffers of graphs",
+        |_| "16 KiB, 32 B a message".to_owned(),
+        Source::Chosen("its source: from 1 KiB to 512 KiB; a function, an address, a program of two words"),
+    ),
 ];
 
 /// The inputs of the figures.
-pub(crate) const INPUTS: &[&[Input]] = &[&RACK, &SYSTEMS, &CHOSEN];
+pub(crate) const INPUTS: &[&[Input]] = &[&RACK, &SYSTEMS, &APPLICATIONS, &CHOSEN];
 
 /// The beginning of the page.
 pub(crate) const HEAD: &str = "\
@@ -117,7 +155,7 @@ cargo run --release -p rackmem-lab-cli --features plots -- figure concordia --ou
 /// The text about the method.
 pub(crate) const METHOD: &str = "
 - *What runs*: the protocol code of `crates/node` and `crates/switch` (Concordia, home-only, `rackmem`), and our
-  own versions of GAM and Grappa. GAM has two coherence threads a node (section 7.1); the line \"GAM, one
+  own versions of GAM, Grappa and PowerGraph. GAM has two coherence threads a node (section 7.1); the line \"GAM, one
   coherence thread\" stands beside it in Figure 9.
 - *Simulated*: links, NICs, PCIe, switch and processors.
 - *Load*: GAM's published micro benchmark, not scaled down: 32 threads with 65,536 locations of 4 KiB each. Each
@@ -133,10 +171,14 @@ pub(crate) const METHOD: &str = "
 
 /// The text about sizes.
 pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
+    let tpcc = transactions::scale(sizes);
+    let (warm_up, counted) = transactions::transactions(sizes);
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     format!(
         "Micro benchmark: {} nodes of {} threads, {} MiB of data a thread, {} MiB of cache a node. {} \
-         operations to warm up, then {} counted. Key-value store: {} keys, {} MiB of cache a node. Seed \
+         operations to warm up, then {} counted. Key-value store: {} keys, {} MiB of cache a node. \
+         PageRank: 2^{} and 2^{} vertices. \
+         TPC-C: {} warehouses with 1/{} of the specified rows, {} transactions to warm up, then {} counted. Seed \
          {seed}: each run derives its own from it, so results do not depend on the number of cores.\n",
         sizes.nodes,
         sizes.threads,
@@ -146,5 +188,11 @@ pub(crate) fn sizes(sizes: &Sizes, seed: u64) -> String {
         sizes.operations,
         sizes.keys,
         mib(sizes.store_cache),
+        scale(sizes, false),
+        scale(sizes, true),
+        tpcc.warehouses,
+        tpcc.shrink,
+        warm_up,
+        counted,
     )
 }

@@ -7,6 +7,8 @@
 //! | `locality` | 12: against data locality |
 //! | `failure` | 13: a switch fails |
 //! | `store` | 14: the key-value store |
+//! | `transactions` | 15: TPC-C |
+//! | `graph` | 16: PageRank |
 //! | `conflict` | not in the paper: all threads on one word |
 //! | `stressed` | not in the paper: too few entries, and a cold start |
 //! | `budget` | not in the paper: where the time of an operation goes |
@@ -19,17 +21,19 @@ pub(crate) mod budget;
 mod compare;
 mod conflict;
 pub(crate) mod failure;
+mod graph;
 mod locality;
 pub mod method;
 mod reads;
 mod sharing;
 mod store;
 mod stressed;
+mod transactions;
 
 use crate::figure::Figure;
 
 /// All figures, in their order.
-pub const FIGURES: [&dyn Figure; 11] = [
+pub const FIGURES: [&dyn Figure; 13] = [
     &sharing::Cost,
     &sharing::Sharing,
     &sharing::HomePackets,
@@ -37,6 +41,8 @@ pub const FIGURES: [&dyn Figure; 11] = [
     &locality::Locality,
     &failure::SwitchFailure,
     &store::KeyValue,
+    &transactions::Tpcc,
+    &graph::PageRank,
     &stressed::Directory,
     &stressed::Cold,
     &conflict::OneBlock,

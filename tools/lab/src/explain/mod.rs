@@ -11,12 +11,14 @@
 //! | `paper` | the pencil |
 //! | `chart` | what was written down |
 //! | `terminal`, `svg` | the drawing |
+//! | `superstep` | a timeline: one superstep of PageRank |
 
 mod chart;
 mod locks;
 mod paper;
 mod scenarios;
 mod stage;
+pub mod superstep;
 pub mod svg;
 pub mod terminal;
 

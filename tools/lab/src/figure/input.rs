@@ -13,7 +13,8 @@ use sim::{coherence, locks};
 use wire::Nanos;
 
 use super::point::{Point, Subject};
-use crate::{gam, grappa};
+use crate::load::graph::Work;
+use crate::{gam, grappa, powergraph};
 
 /// The constants of all models.
 #[derive(Clone, Debug)]
@@ -28,6 +29,12 @@ pub struct Inputs {
     pub gam: gam::Costs,
     /// Processor times of Grappa.
     pub grappa: grappa::Costs,
+    /// What the transaction engine does besides, for each access.
+    pub transactions: Nanos,
+    /// What a processor does with edges and vertices of a graph, in every system.
+    pub graph: Work,
+    /// Processor times of PowerGraph.
+    pub powergraph: powergraph::Costs,
     /// Processor times of locks in MIND's kernel.
     pub locks: locks::Costs,
     /// Processor times of FlowCC in the place of MIND's coherence.
@@ -57,6 +64,9 @@ impl Inputs {
             flowcc: coherence::Costs::PAPER,
             gam: gam::Costs::PAPER,
             grappa: grappa::Costs::PAPER,
+            transactions: Nanos(150),
+            graph: Work::PUBLISHED,
+            powergraph: powergraph::Costs::PUBLISHED,
             locks: locks::Costs::PAPER,
             mind: coherence::Costs::MIND,
             refused: crate::systems::locks::REFUSED,

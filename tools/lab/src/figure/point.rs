@@ -20,6 +20,10 @@ pub enum Subject {
     GamOneThread,
     /// Grappa: no cache, operations are sent to where the data is.
     Grappa,
+    /// PowerGraph's synchronous engine, over TCP.
+    PowerGraph,
+    /// An estimate: as `Concordia`, if a graph's gather accessed the memory once for each edge.
+    ByEdge,
     /// An estimate: as `Rackmem`, if whoever asks for a block got the words that it asked for at once, before the rest.
     PartFirst,
     /// An estimate: as `Rackmem`, if no block travelled: operations are sent to where it is.
@@ -85,6 +89,8 @@ impl Subject {
             Self::GamLarge => "GAM, 4 KiB blocks",
             Self::GamOneThread => "GAM, one coherence thread",
             Self::Grappa => "Grappa",
+            Self::PowerGraph => "PowerGraph",
+            Self::ByEdge => "Concordia, an access an edge (estimate)",
             Self::Gcs => "GCS",
             Self::WithoutLocality => "without locality",
             Self::DataApart => "without combined data",
@@ -126,6 +132,10 @@ pub enum Load {
     Failure(Micro),
     /// The key-value store of section 7.3.
     Store(Store),
+    /// TPC-C (section 7.4).
+    Transactions(Transactions),
+    /// PageRank (section 7.5).
+    Graph(Graph),
     /// All threads on one block.
     Conflict(Conflict),
     /// The micro benchmark, with a note of where the time of operations goes.
@@ -388,6 +398,22 @@ pub struct Store {
     pub nodes: u8,
     /// Operations that are GETs, in percent.
     pub gets: u8,
+}
+
+/// TPC-C's parameter.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Transactions {
+    /// How often another warehouse is meant, in percent.
+    pub distribution: u8,
+}
+
+/// PageRank's parameters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct Graph {
+    /// Nodes of the rack.
+    pub nodes: u8,
+    /// An eighth of the vertices.
+    pub is_small: bool,
 }
 
 /// One run.

@@ -22,6 +22,7 @@
 mod costs;
 mod message;
 mod operations;
+pub(crate) mod pagerank;
 
 use sim::coherence::Contents;
 use sim::system::{Call, Envelope, Operation, Place, Processor, Progress, Service, System, ThreadId};

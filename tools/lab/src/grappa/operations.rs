@@ -55,7 +55,7 @@ impl Grappa {
             },
             // Nothing is allocated twice, so there is nothing to take back.
             Operation::Free { .. } => Progress::Done(Outcome::Done, at_once),
-            Operation::Region(_) => Progress::Failed(Refusal::WrongDiscipline),
+            Operation::Region(_) | Operation::Own(_) => Progress::Failed(Refusal::WrongDiscipline),
             Operation::Lock { addr, write, once } => self.lock(call, thread, *addr, *write, *once),
             Operation::Unlock { token } => {
                 let (tag, write) = (BlockTag::from_bits(*token & !1), *token & 1 == 1);

@@ -2,6 +2,7 @@
 //!
 //! What must always hold: a load is written against [`rackmem::Memory`] alone, so it runs on simulated and live racks.
 
+pub mod graph;
 mod math;
 pub mod micro;
 pub mod past;

@@ -11,7 +11,7 @@ use crate::load::past::Resident;
 
 /// Which FlowCC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum FlowCcKind {
+pub(crate) enum FlowCcKind {
     /// The paper's.
     Concordia,
     /// The paper's, without the switch.
@@ -32,7 +32,7 @@ pub(super) fn machines(
 }
 
 /// What these machines are told.
-pub(super) fn config(
+pub(crate) fn config(
     setup: &Setup,
     costs: Costs,
     kind: FlowCcKind,

@@ -5,10 +5,13 @@ use sim::coherence::{Contents, FlowCc};
 use sim::rack::{Blocks, Setup};
 
 use super::coherence::FlowCcKind;
-use super::{chains, coherence, conflict, failure, gam, grappa, locks, micro, objects, programs, store};
+use super::{
+    chains, coherence, conflict, failure, gam, graph, grappa, locks, micro, objects, programs, store,
+    transactions,
+};
 use crate::figure::input::Inputs;
 use crate::figure::measured::Measured;
-use crate::figure::point::{Conflict, Load, Point, Store, Stressed, Subject};
+use crate::figure::point::{Conflict, Load, Point, Store, Stressed, Subject, Transactions};
 use crate::figure::run::{Interrupted, Watch};
 use crate::load::store::SLOT;
 use crate::sizes::Sizes;
@@ -18,6 +21,10 @@ use store::Form;
 pub fn operations(point: &Point, sizes: &Sizes) -> u64 {
     let warm_up = match point.load {
         Load::Stressed(load) if load.cold => micro::cold(sizes),
+        Load::Transactions(_) => {
+            let (warm_up, counted) = transactions::transactions(sizes);
+            return warm_up + counted;
+        }
         _ => sizes.warm_up,
     };
     warm_up + sizes.operations
@@ -61,6 +68,11 @@ pub fn measure(
             let setup = Setup { nodes: load.nodes.into(), ..setup };
             on_store(point.subject, setup, load, on, watch)
         }
+        Load::Graph(load) => {
+            let setup = Setup { nodes: load.nodes.into(), ..setup };
+            graph::run((point.subject, load), setup, on, watch)
+        }
+        Load::Transactions(load) => on_tpcc(point.subject, setup, load, on, watch),
         Load::StoreBudget(load) => {
             let setup = Setup { nodes: load.nodes.into(), budget: true, ..setup };
             on_store(point.subject, Setup { blocks: blocks(point.subject), ..setup }, load, on, watch)
@@ -189,6 +201,29 @@ fn on_store(
         }
         other => no_memory(other),
     }
+}
+
+fn on_tpcc(
+    subject: Subject,
+    setup: Setup,
+    load: Transactions,
+    (sizes, inputs): (&Sizes, &Inputs),
+    watch: &dyn Watch,
+) -> Result<Measured, Interrupted> {
+    let (room, load) = (transactions::room(sizes), (load, inputs.transactions));
+    let kind = match subject {
+        Subject::Concordia => FlowCcKind::Concordia,
+        Subject::HomeOnly => FlowCcKind::HomeOnly,
+        Subject::Rackmem => FlowCcKind::Rackmem,
+        Subject::GamLarge => {
+            let block = (Some(BlockSize::DEFAULT), 2);
+            let machines = gam::machines(&setup, inputs.gam, block, room, Contents::Bytes);
+            return transactions::run(setup, machines, load, sizes, watch);
+        }
+        other => no_memory(other),
+    };
+    let machines = coherence::machines(&setup, inputs.flowcc, kind, room, Contents::Bytes);
+    transactions::run(setup, machines, load, sizes, watch)
 }
 
 /// Bytes of a message that brings the words asked for, or an operation: a packet's header and a cache line.

@@ -5,15 +5,16 @@
 //! | `subject` | what the experiments need of a system besides running |
 //! | `coherence`, `gam`, `grappa` | that, for each |
 //! | `measure` | which rack a point runs on |
-//! | `micro`, `store`, `failure`, `conflict`, `locks`, `objects`, `chains`, `programs` | one load |
+//! | `micro`, `store`, `graph`, `transactions`, `failure`, `conflict`, `locks`, `objects`, `chains`, `programs` | one load |
 //!
 //! What must always hold: all systems run on the same hardware under the same load.
 
 pub(crate) mod chains;
-mod coherence;
+pub(crate) mod coherence;
 mod conflict;
 mod failure;
 mod gam;
+pub(crate) mod graph;
 mod grappa;
 pub(crate) mod locks;
 pub mod measure;
@@ -22,3 +23,4 @@ pub(crate) mod objects;
 pub(crate) mod programs;
 mod store;
 mod subject;
+pub(crate) mod transactions;

@@ -3,13 +3,14 @@
 use crate::tiny;
 
 use lab::concordia::FIGURES;
-use lab::figure::point::{Load, Micro, Point, Store, Subject};
+use lab::figure::point::{Graph, Load, Micro, Point, Store, Subject};
 use lab::sizes::Sizes;
 
 /// One of each system, and of each load.
 fn some() -> Vec<Point> {
     let micro = Load::Micro(Micro { sharing: 40, reads: 50, locality: 20 });
     let store = Load::Store(Store { nodes: 2, gets: 50 });
+    let graph = Load::Graph(Graph { nodes: 4, is_small: true });
     vec![
         Point::new(Subject::Concordia, micro),
         Point::new(Subject::HomeOnly, micro),
@@ -17,6 +18,9 @@ fn some() -> Vec<Point> {
         Point::new(Subject::Grappa, micro),
         Point::new(Subject::Concordia, store),
         Point::new(Subject::Grappa, store),
+        Point::new(Subject::Concordia, graph),
+        Point::new(Subject::Grappa, graph),
+        Point::new(Subject::PowerGraph, graph),
     ]
 }
 

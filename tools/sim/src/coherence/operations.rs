@@ -227,7 +227,9 @@ impl<R: Rules> FlowCc<R> {
                 })
             }
             // Locks that carry their data are another system's: see `joint`.
-            Operation::Region(_) => return Some(Progress::Failed(Refusal::WrongDiscipline)),
+            Operation::Region(_) | Operation::Own(_) => {
+                return Some(Progress::Failed(Refusal::WrongDiscipline));
+            }
             Operation::Lock { addr, write, once } => {
                 let (block, write, once) = (self.config.block.tag(*addr), *write, *once);
                 call.charge(self.config.costs.miss);

@@ -149,6 +149,7 @@ impl<R: Rules> Locks<R> {
             }
             // Regions are not used twice, so there is nothing to take back.
             Operation::Free { .. } => Progress::Done(Outcome::Done, Nanos::ZERO),
+            Operation::Own(_) => Progress::Failed(Refusal::WrongDiscipline),
         }
     }
 

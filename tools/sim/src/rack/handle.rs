@@ -2,6 +2,7 @@
 //!
 //! What must always hold: a worker awaits nothing but its own handle's futures, one at a time.
 
+use core::any::Any;
 use core::cell::RefCell;
 use core::future::Future;
 use core::pin::Pin;
@@ -154,6 +155,14 @@ impl<S: System> Handle<S> {
 
     async fn region<'a>(&'a mut self, operation: RegionOperation<'a>) -> Result<Outcome, Refusal> {
         self.attempt(Operation::Region(operation)).await
+    }
+
+    /// Asks the system for something that only it understands, which is also where it answers.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub async fn own(&mut self, request: &mut dyn Any) -> Result<(), Refusal> {
+        self.attempt(Operation::Own(request)).await.map(|_| ())
     }
 
     /// Takes processor time of the application's own.
