@@ -471,42 +471,6 @@ impl NodeHandle {
         })
     }
 
-    /// Allocates `len` bytes of zeroes that outlive nodes: [`Config::copies`](crate::Config::copies) nodes keep them, `near` first, if
-    /// it is up. In all else they are as what [`NodeHandle::alloc`] makes with [`Discipline::Coherent`].
-    ///
-    /// When a node dies, a prefix of what it has written to such memory survives: all that it has synced ([`NodeHandle::sync`]), all
-    /// that others have seen, and nothing without what the node wrote before it. What is allocated this way is lost when all nodes that
-    /// keep it have died; nobody copies it to another node so far. An embedded rack dies as a whole: there, nothing has copies.
-    ///
-    /// # Errors
-    /// [`Error::NoCopies`], and as [`NodeHandle::alloc`].
-    pub fn alloc_with_copies(&mut self, len: u64, near: NodeId) -> Result<GlobalAddr, Error> {
-        of_a_node(GlobalAddr::new(near, 0), self.nodes())?;
-        if self.inner.config.copies == 1 {
-            return Err(Error::NoCopies);
-        }
-        let memory = if self.inner.is_embedded() { near.index() } else { self.nodes() + near.index() };
-        let memory = NodeId(u16::try_from(memory).expect("at most 64 memories"));
-        self.alloc(len, memory, Discipline::Coherent)
-    }
-
-    /// Waits until all that this node has written to memory with copies is in all of them: from then on it survives this node, too.
-    /// Writes of all threads of the node count that were made before the call.
-    ///
-    /// # Errors
-    /// [`Error::Fenced`].
-    pub fn sync(&mut self) -> Result<(), Error> {
-        if self.is_attached() {
-            return self.ask_to_sync();
-        }
-        self.at_node().sync().map_err(|why| failed(why, GlobalAddr::NULL, 0))
-    }
-
-    /// How many memories addresses name.
-    pub(crate) fn memories(&self) -> usize {
-        self.inner.memories_named()
-    }
-
     /// Gives an allocation back; on any node, with the address that [`NodeHandle::alloc`] returned. Blocks that
     /// hold no allocation any more cannot be accessed from then on. (Other allocations in the same block can:
     /// what is checked is blocks. Of words and objects each allocation is checked.)

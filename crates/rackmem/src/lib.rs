@@ -13,6 +13,7 @@ mod addresses;
 pub mod attach;
 mod chains;
 mod config;
+mod copies;
 mod error;
 mod handle;
 mod lock;

@@ -99,14 +99,22 @@ fn a_program_in_the_kernel_takes_an_address_of_ipv4_and_a_key() {
         refused(&in_kernel("data_plane = \"nic\"")),
         "rack.toml:5: no switch's program runs in `nic`: write data_plane = \"kernel\" or \"process\""
     );
-    let with_copies = in_kernel("data_plane = \"kernel\"\nports = \"eth1 eth2\"")
-        .replace("[rack]\n", "[rack]\nkey = \"rack.key\"\ncopies = 2\n");
-    let refusal = refused(&with_copies);
-    assert!(refusal.contains("a program in the kernel does not find memory with copies"), "{refusal}");
     let shm = SHM.replace("[[node]]\nid = 0", "[switch]\ndata_plane = \"kernel\"\n[[node]]\nid = 0");
     let refusal = refused(&shm);
     assert!(
         refusal.starts_with("rack.toml:5: `data_plane` has no meaning (there are no ports)"),
         "{refusal}"
     );
+}
+
+#[test]
+fn copies_that_nobody_could_keep_or_find_are_refused() {
+    let in_rack = |text: &str, line: &str| with(text, "[rack]\n", &format!("[rack]\n{line}\n"));
+    assert_eq!(
+        refused(&in_rack(SHM, "copies = 3")),
+        "rack.toml:2: 3 copies on 2 nodes are not possible: 1 to 3 are, on as many nodes or more, and more than one on at most 32; change `copies`",
+    );
+    let in_kernel = with(UDP, "[switch]\n", "[switch]\ndata_plane = \"kernel\"\nports = \"eth1 eth2\"\n");
+    let refusal = refused(&in_rack(&in_kernel, "key = \"rack.key\"\ncopies = 2"));
+    assert!(refusal.contains("a program in the kernel does not find memory with copies"), "{refusal}");
 }

@@ -417,10 +417,6 @@ fn values_out_of_range_are_refused_with_the_range() {
             "rack.toml:4: regions of 100 B are not possible: write a multiple of 8 B up to 1 MiB, for example lock_region = \"64 KiB\"",
         ),
         (
-            in_rack("copies = 3"),
-            "rack.toml:4: 3 copies on 2 nodes are not possible: 1 to 3 are, on as many nodes or more, and more than one on at most 32; change `copies`",
-        ),
-        (
             in_rack("name_nodes = 0"),
             "rack.toml:4: 0 nodes cannot keep names: write 1 to 2, or leave it out, and all do",
         ),
