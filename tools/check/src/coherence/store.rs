@@ -31,7 +31,7 @@ pub struct PlainStore {
     /// The cache.
     pub frames: Vec<Frame>,
     /// The memory that this node is home of, by the address of each block; of words and objects, by their own.
-    pub(crate) home: BTreeMap<GlobalAddr, u64>,
+    pub home: BTreeMap<GlobalAddr, u64>,
     block: BlockSize,
     clock: u64,
     /// Blocks zeroed since somebody looked.

@@ -37,7 +37,10 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
             return self.counters.drop(Drop::Nonsense);
         };
         let (at, of) = ((packet.arg >> 32) as usize, packet.arg as u32 as usize);
-        if at >= of || !self.copies.hosts(packet.tag.home()).contains(&self.config.id) {
+        let is_block = !packet.tag.is_lock_entry()
+            && self.config.block.offset_in_block(packet.tag.addr()) == 0
+            && packet.tag.addr().offset() < self.config.memory;
+        if at >= of || !is_block || !self.copies.hosts(packet.tag.home()).contains(&self.config.id) {
             return self.counters.drop(Drop::Nonsense);
         }
         if self.copies.ended.get(&life).is_some_and(|(seq, _)| packet.seq <= *seq) {

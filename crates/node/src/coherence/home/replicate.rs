@@ -65,10 +65,11 @@ impl HomeAgent {
                     self.chunks.grant_this(owner, range, discipline)
                 }
                 (PacketKind::Mark, discipline) => {
-                    if discipline.is_some() {
+                    let marked = self.chunks.mark(owner, range, discipline).is_ok();
+                    if marked && discipline.is_some() {
                         cx.store.zero_home(range.first, range.bytes(cx.config.block));
                     }
-                    self.chunks.mark(owner, range, discipline).is_ok()
+                    marked
                 }
                 _ => false,
             };

@@ -15,6 +15,7 @@
 //! | `home_unlock`, `write_back`, `calls` | the home agent's other handlers |
 //! | `migration`, `epochs`, `shadow` | blocks that move to the switch and back |
 //! | `allocation` | the allocator: answers of homes, and frees |
+//! | `copies` | memory with copies: whoever keeps one |
 //! | `dropped` | what no handler may see |
 //! | `leaving` | a node that leaves |
 //! | `recovery` | a new epoch: what is reported, and what a home makes of it |
@@ -28,6 +29,7 @@ mod allocation;
 mod backoff;
 mod cache_agent;
 mod calls;
+mod copies;
 mod deadlines;
 mod dropped;
 mod epochs;
