@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use wire::{BlockTag, Copyset, Endpoint, Incarnation, Nanos, Packet};
 
-use crate::coherence::config::NodeConfig;
+use crate::coherence::config::{NodeConfig, Retransmission};
 use crate::coherence::copies::Copies;
 use crate::coherence::counters::Counters;
 use crate::coherence::message::{Effect, Message, Outcome};
@@ -18,8 +18,9 @@ pub(crate) struct Context<'a, S, R> {
     pub(crate) counters: &'a mut Counters,
     /// The nodes that are down.
     pub(crate) down: Copyset,
-    /// The lives that the nodes are in, and the memories with copies, which have only one.
+    /// The lives that the nodes are in, and behind them those of memories with copies.
     pub(crate) incarnations: &'a [Incarnation],
+    /// What this node knows of memory with copies.
     pub(crate) copies: &'a mut Copies,
     pub(crate) store: &'a mut S,
     pub(crate) out: &'a mut Vec<Effect>,
@@ -47,6 +48,14 @@ impl<S, R> Context<'_, S, R> {
     /// Sends a packet with so many bytes of a block.
     pub(crate) fn send_words(&mut self, packet: Packet, data: DataRef, len: u32) {
         self.out.push(Effect::Send(Message { packet: Packet { payload: len, ..packet }, data: Some(data) }));
+    }
+
+    /// When to send again what nobody has measured the round trip of.
+    pub(crate) fn repeat_at(&self) -> Nanos {
+        match self.config.retransmission {
+            Retransmission::Never => Nanos::MAX,
+            Retransmission::AfterRoundTrips { floor, .. } => self.now + floor,
+        }
     }
 
     /// True if the block's home is down.

@@ -30,7 +30,7 @@ use wire::{
 };
 
 use crate::allocator::{Allocator, BlockRange};
-use crate::coherence::config::{NodeConfig, Retransmission};
+use crate::coherence::config::NodeConfig;
 use crate::coherence::context::Context;
 use crate::coherence::copies::waiting::Then;
 use crate::store::Store;
@@ -134,27 +134,19 @@ impl Allocation {
         self.pending[slot.index()] = Some(Pending { packet, deadline: Nanos::MAX, waits: true });
         let is_effect = kind == PacketKind::Free && cx.rules.holds(Rule::CommitBeforeFree);
         match if is_effect && cx.copies.is_on() { cx.want_batch() } else { Seq::NONE } {
-            Seq::NONE => self.make_call(cx, slot),
-            batch => cx.copies.wait(batch, Then::Call(slot)),
+            Seq::NONE => self.make_call(cx, slot, seq),
+            batch => cx.copies.wait(batch, Then::Call(slot, seq)),
         }
     }
 
-    /// The call in this slot is made, unless it is over by now.
-    pub(crate) fn make_call<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId) {
-        let Some(pending) = self.pending[slot.index()].as_mut().filter(|pending| pending.waits) else {
-            return;
-        };
+    /// The call with this number is made, unless it is over by now.
+    pub(crate) fn make_call<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, slot: SlotId, seq: Seq) {
+        let waits = |pending: &&mut Pending| pending.waits && pending.packet.seq == seq;
+        let Some(pending) = self.pending[slot.index()].as_mut().filter(waits) else { return };
         pending.waits = false;
-        pending.deadline = Self::timeout(cx);
+        pending.deadline = cx.repeat_at();
         self.due = self.due.min(pending.deadline);
         cx.send(pending.packet);
-    }
-
-    fn timeout<S, R: Rules>(cx: &Context<'_, S, R>) -> Nanos {
-        match cx.config.retransmission {
-            Retransmission::Never => Nanos::MAX,
-            Retransmission::AfterRoundTrips { floor, .. } => cx.now + floor,
-        }
     }
 
     /// Takes the answer to a slot's call, if it is one.
@@ -174,7 +166,7 @@ impl Allocation {
         self.due = Nanos::MAX;
         for pending in self.pending.iter_mut().flatten() {
             if pending.deadline <= cx.now {
-                pending.deadline = Self::timeout(cx);
+                pending.deadline = cx.repeat_at();
                 cx.counters.retransmissions += 1;
                 cx.send(pending.packet);
             }

@@ -38,7 +38,7 @@ impl Allocation {
             if pending.waits {
                 continue;
             }
-            pending.deadline = Self::timeout(cx);
+            pending.deadline = cx.repeat_at();
             self.due = self.due.min(pending.deadline);
             cx.send(pending.packet);
         }

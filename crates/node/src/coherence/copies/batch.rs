@@ -10,14 +10,13 @@ use wire::{
     Seq, SlotId,
 };
 
-use crate::coherence::config::Retransmission;
 use crate::coherence::context::Context;
 use crate::coherence::counters::Drop;
 use crate::coherence::recovery::View;
 use crate::store::{Access, DataRef, Store};
 
-/// So many blocks are on their way to one node at a time.
-const WINDOW: usize = 32;
+/// So many blocks are on their way to one node at a time. It says what it has when it has all, and after every half of these.
+pub(super) const WINDOW: usize = 32;
 
 /// Blocks that are to be committed together.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -136,11 +135,11 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
             let Some((frame, Access::Modified)) = self.store.lookup(tag) else {
                 panic!("{tag:?} was changed here, and is not here");
             };
-            let protects = self.rules.holds(Rule::BatchesProtect);
-            if protects && self.store.downgrade(frame).is_err() {
+            if self.rules.holds(Rule::BatchesProtect) && self.store.downgrade(frame).is_err() {
                 continue;
             }
-            let Ok(data) = self.store.read(frame) else { continue };
+            // Nobody writes in it any more; readers may have it pinned, and do no harm.
+            let data = self.store.retain(frame);
             self.copies.changed.remove(&tag);
             self.copies.owned.insert(tag);
             let batch = self.copies.batch.as_mut().expect("the caller has it");
@@ -183,10 +182,7 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
 
     /// Sends what the participants lack, as far as that may be on its way at a time.
     fn send_batch(&mut self) {
-        let deadline = match self.config.retransmission {
-            Retransmission::Never => Nanos::MAX,
-            Retransmission::AfterRoundTrips { floor, .. } => self.now + floor,
-        };
+        let deadline = self.repeat_at();
         let Some(mut batch) = self.copies.batch.take() else { return };
         batch.deadline = deadline;
         let everybody: Copyset = batch.participants.iter().map(|to| to.node).collect();
@@ -224,14 +220,9 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
 
     /// A participant says what it has.
     pub(super) fn on_prepared(&mut self, packet: &Packet) {
-        let batch = self
-            .copies
-            .batch
-            .as_mut()
-            .filter(|batch| batch.seq == packet.seq && batch.phase == Phase::Preparing);
-        let to = batch
-            .and_then(|batch| batch.participants.iter_mut().find(|to| Some(to.node) == packet.from.node()));
-        let Some(to) = to else { return self.counters.drop(Drop::Stale) };
+        let Some(to) = self.participant(packet, Phase::Preparing) else {
+            return self.counters.drop(Drop::Stale);
+        };
         let taken = usize::try_from(packet.arg).unwrap_or(usize::MAX);
         if taken > to.sent {
             return self.counters.drop(Drop::Nonsense);
@@ -243,17 +234,16 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
     }
 
     pub(super) fn on_committed(&mut self, packet: &Packet) {
-        let batch = self
-            .copies
-            .batch
-            .as_mut()
-            .filter(|batch| batch.seq == packet.seq && batch.phase == Phase::Committing);
-        let to = batch
-            .and_then(|batch| batch.participants.iter_mut().find(|to| Some(to.node) == packet.from.node()));
-        match to {
+        match self.participant(packet, Phase::Committing) {
             Some(to) => to.has_committed = true,
             None => self.counters.drop(Drop::Stale),
         }
+    }
+
+    /// Whoever answers, if the open batch is that one, and in this phase.
+    fn participant(&mut self, answer: &Packet, phase: Phase) -> Option<&mut Participant> {
+        let batch = self.copies.batch.as_mut().filter(|it| (it.seq, it.phase) == (answer.seq, phase))?;
+        batch.participants.iter_mut().find(|to| Some(to.node) == answer.from.node())
     }
 
     /// Sends again what stays unanswered.

@@ -11,7 +11,6 @@ use wire::{
 };
 
 use super::Life;
-use crate::coherence::config::Retransmission;
 use crate::coherence::context::Context;
 use crate::coherence::counters::Drop;
 use crate::coherence::recovery::View;
@@ -33,30 +32,20 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
             held.participants = held.participants.without_all(dead);
         }
         let lives_on = |life: &Life| view.incarnations.get(life.0.index()) == Some(&Some(life.1));
-        // An answer about a batch is asked for while its node is gone or new, and not for longer.
-        self.copies.ended.retain(|life, _| {
-            view.incarnations
-                .get(life.0.index())
-                .is_some_and(|now| now.is_none_or(|now| life.1.0 + 1 >= now.0))
-        });
         self.copies.inquiries.clear();
         let dead: alloc::vec::Vec<Life> =
             self.copies.held.keys().copied().filter(|life| !lives_on(life)).collect();
         for life in dead {
-            let held = &self.copies.held.get(&life).expect("it is one of them");
-            if self.halves_count() || !self.rules.holds(Rule::FateIsAsked) {
-                let counts = held.is_whole() || self.halves_count();
-                self.end_batch(life, counts);
-                continue;
-            }
-            if !held.is_whole() {
+            let held = self.copies.held.get(&life).expect("it is one of them");
+            if !self.holds_whole(held) {
                 self.end_batch(life, false);
                 continue;
             }
-            let others = held.participants.without(self.config.id);
-            self.copies
-                .inquiries
-                .insert(life, Inquiry { seq: held.seq, awaited: others, deadline: self.now });
+            let awaited = match self.rules.holds(Rule::FateIsAsked) {
+                true => held.participants.without(self.config.id),
+                false => Copyset::EMPTY,
+            };
+            self.copies.inquiries.insert(life, Inquiry { seq: held.seq, awaited, deadline: self.now });
             self.decide(life);
         }
         self.repeat_inquiries();
@@ -64,10 +53,7 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
 
     /// Asks, and asks again, whoever has not answered.
     pub(super) fn repeat_inquiries(&mut self) {
-        let deadline = match self.config.retransmission {
-            Retransmission::Never => Nanos::MAX,
-            Retransmission::AfterRoundTrips { floor, .. } => self.now + floor,
-        };
+        let deadline = self.repeat_at();
         let requester = RequesterId { node: self.config.id, slot: SlotId::MIGRATION };
         let (mut inquiries, now) = (core::mem::take(&mut self.copies.inquiries), self.now);
         for (life, inquiry) in inquiries.iter_mut().filter(|(_, inquiry)| inquiry.deadline <= now) {
@@ -90,7 +76,8 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
     /// Somebody who took part, too, asks.
     pub(super) fn on_inquire(&mut self, packet: &Packet) {
         let life = named(packet.arg);
-        let held = self.copies.held.get(&life).filter(|held| held.seq == packet.seq && held.is_whole());
+        let held =
+            self.copies.held.get(&life).filter(|held| held.seq == packet.seq && self.holds_whole(held));
         let fate = match (held, self.copies.ended.get(&life)) {
             (Some(_), _) => BatchFate::Prepared,
             (None, Some((seq, true))) if *seq >= packet.seq => BatchFate::Committed,

@@ -85,7 +85,8 @@ pub(crate) struct Copies {
     waiting: Vec<(Seq, Then)>,
     /// Batches of others that are not committed here.
     held: Map<Life, Held>,
-    /// The last batch of others that is over here, and whether it took effect.
+    /// The last batch of others that is over here, and whether it took effect. One for each life of a node: others who took part may
+    /// ask for long, if recoveries are cut short.
     ended: Map<Life, (Seq, bool)>,
     inquiries: Map<Life, Inquiry>,
     /// Homes may decide when this node's batch is committed.
@@ -241,7 +242,7 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
         if self.copies.has(tag) {
             self.copies.owned.remove(&tag);
             if self.copies.changed.remove(&tag) {
-                let data = self.store.read(frame).expect("nobody can write in it");
+                let data = self.store.retain(frame);
                 self.give(tag, data);
             }
         }

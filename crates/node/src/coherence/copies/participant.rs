@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use wire::{BlockTag, Copyset, Endpoint, Packet, PacketKind, Rule, Rules, Seq};
 
 use super::Life;
+use super::batch::WINDOW;
 use crate::coherence::context::Context;
 use crate::coherence::counters::Drop;
 use crate::coherence::message::Message;
@@ -24,7 +25,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    pub(super) fn is_whole(&self) -> bool {
+    fn is_whole(&self) -> bool {
         self.blocks.len() == self.of
     }
 }
@@ -55,9 +56,14 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
         if held.seq != packet.seq || held.of != of {
             return self.counters.drop(Drop::Nonsense);
         }
-        if at == held.blocks.len() {
+        let is_next = at == held.blocks.len();
+        if is_next {
             let kept = self.store.keep(data);
             held.blocks.push((packet.tag, kept));
+        }
+        // Whoever sends a block twice, or too early, may have missed an answer.
+        if is_next && !held.is_whole() && !held.blocks.len().is_multiple_of(WINDOW / 2) {
+            return;
         }
         let arg = held.blocks.len() as u64;
         let to = Endpoint::CacheAgent(packet.requester.node);
@@ -93,9 +99,9 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
         }
     }
 
-    /// True if a batch that is not whole takes effect: a mutant's.
-    pub(super) fn halves_count(&self) -> bool {
-        !self.rules.holds(Rule::BatchesAreWhole)
+    /// True if this node may say that it holds the whole of it.
+    pub(super) fn holds_whole(&self, held: &Held) -> bool {
+        held.is_whole() || !self.rules.holds(Rule::BatchesAreWhole)
     }
 }
 

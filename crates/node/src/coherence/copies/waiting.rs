@@ -21,8 +21,8 @@ pub(crate) enum Then {
     Release(SlotId),
     /// The eviction in this slot, under this number, has its block in memory.
     Evicted(SlotId, Seq),
-    /// The call in this slot is made.
-    Call(SlotId),
+    /// The call in this slot, with this number, is made.
+    Call(SlotId, Seq),
     /// The thread that has called `sync` in this slot goes on.
     Synced(SlotId),
 }
@@ -112,8 +112,7 @@ impl<R: Rules> Node<R> {
         loop {
             let cx = &mut context!(self, at, store, out);
             cx.advance_batch();
-            let committed = cx.copies.committed;
-            let prepared = cx.copies.prepared;
+            let (prepared, committed) = (cx.copies.prepared, cx.copies.committed);
             let is_due = |batch: &Seq| *batch <= committed;
             let goes_on = |(batch, then): &(Seq, Then)| {
                 is_due(batch) || matches!(then, Then::Synced(_)) && *batch <= prepared
@@ -127,7 +126,7 @@ impl<R: Rules> Node<R> {
             match cx.copies.waiting.remove(next).1 {
                 Then::Release(slot) => self.requesters.release(cx, slot),
                 Then::Evicted(slot, seq) => self.requesters.on_evicted(cx, slot, seq),
-                Then::Call(slot) => self.allocation.make_call(cx, slot),
+                Then::Call(slot, seq) => self.allocation.make_call(cx, slot, seq),
                 Then::Synced(slot) => {
                     self.requesters.finish_work(slot);
                     cx.completed(slot, Outcome::Synced);

@@ -21,7 +21,6 @@ use wire::{
 
 use super::HomeAgent;
 use super::directory::Keeper;
-use crate::coherence::config::Retransmission;
 use crate::coherence::context::Context;
 use crate::coherence::counters::Drop;
 
@@ -187,10 +186,7 @@ impl HomeAgent {
 
     fn send_move<S, R: Rules>(&mut self, cx: &mut Context<'_, S, R>, step: Step, packet: Packet) {
         self.migration.step = step;
-        self.migration.deadline = match cx.config.retransmission {
-            Retransmission::Never => Nanos::MAX,
-            Retransmission::AfterRoundTrips { floor, .. } => cx.now + floor,
-        };
+        self.migration.deadline = cx.repeat_at();
         cx.send(packet);
     }
 

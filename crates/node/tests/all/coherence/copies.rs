@@ -1,7 +1,10 @@
 //! A node that keeps copies: batches of other nodes, and what the home that serves the memory has done.
 
-use node::{DataRef, Drop, Message};
-use wire::{BlockTag, Discipline, Endpoint, GlobalAddr, NodeId, Packet, PacketKind, Seq, SlotId};
+use node::{Access, DataRef, Drop, Kept, Message, Started, View};
+use wire::{
+    BatchFate, BlockTag, Discipline, Endpoint, GlobalAddr, Incarnation, NodeId, Packet, PacketKind, Seq,
+    SlotId, SwitchEpoch,
+};
 
 use crate::coherence::packets::{BLOCK, EPOCH, INCARNATION, ME, NODES, agent, call, mine, nodes, requester};
 use crate::coherence::rig::Rig;
@@ -41,11 +44,11 @@ fn prepare(tag: BlockTag, seq: u64, (at, of): (u64, u64), stamp: u64) -> Message
 fn a_batch_goes_into_memory_when_it_is_committed_and_not_before() {
     let mut rig = rig();
     let [first, second] = [block(KEPT, 1), block(KEPT, 2)];
-    let answer = rig.packet(prepare(first, 1, (0, 2), 7)).only().packet;
-    assert_eq!((answer.kind, answer.to, answer.arg), (PacketKind::Prepared, agent(3), 1));
+    assert!(rig.packet(prepare(first, 1, (0, 2), 7)).is_empty(), "it answers when it has all");
     rig.drops(Drop::Nonsense, about(PacketKind::Commit, first, 1));
-    // What comes twice, and what comes too early: the answer says what is here.
-    assert_eq!(rig.packet(prepare(first, 1, (0, 2), 8)).only().packet.arg, 1);
+    // What comes twice: the answer says what is here.
+    let answer = rig.packet(prepare(first, 1, (0, 2), 8)).only().packet;
+    assert_eq!((answer.kind, answer.to, answer.arg), (PacketKind::Prepared, agent(3), 1));
     assert_eq!(rig.packet(prepare(second, 1, (1, 2), 9)).only().packet.arg, 2);
     assert_eq!((rig.store.home_stamp(first), rig.store.home_stamp(second)), (0, 0));
     let done = rig.packet(about(PacketKind::Commit, first, 1)).only().packet;
@@ -55,6 +58,43 @@ fn a_batch_goes_into_memory_when_it_is_committed_and_not_before() {
     assert_eq!(rig.packet(about(PacketKind::Commit, first, 1)).only().packet.kind, PacketKind::Committed);
     rig.drops(Drop::Stale, prepare(first, 1, (0, 2), 7));
     assert_eq!(rig.store.retained, 0);
+}
+
+#[test]
+fn answers_are_few_and_what_comes_too_early_is_asked_for() {
+    let mut rig = rig();
+    let answered = |rig: &mut Rig, at: u64| {
+        let out = rig.packet(prepare(block(KEPT, 1 + at), 1, (at, 40), at));
+        if out.is_empty() { None } else { Some(out.only().packet.arg) }
+    };
+    assert_eq!(answered(&mut rig, 1), Some(0));
+    let answers: Vec<_> = (0..40).filter_map(|at| answered(&mut rig, at)).collect();
+    assert_eq!(answers, [16, 32, 40]);
+    assert_eq!(rig.store.retained, 40);
+}
+
+#[test]
+fn a_committed_batch_is_known_however_much_later_its_node_comes_back() {
+    let mut rig = rig();
+    let _ = rig.packet(prepare(block(KEPT, 1), 1, (0, 1), 7));
+    let _ = rig.packet(about(PacketKind::Commit, block(KEPT, 1), 1));
+    // Lives of nodes are numbered by the epochs in which they begin.
+    let incarnations = [2, 2, 2, 50].map(|life| Some(Incarnation(life))).to_vec();
+    let memories = [[0, 1], [1, 2], [2, 0], [0, 0]]
+        .map(|by| Kept { life: Incarnation(0), by: by.map(NodeId).into_iter().collect() })
+        .to_vec();
+    let epoch = SwitchEpoch(50);
+    let _ = rig.input_epoch(&View { epoch, incarnations, shadow: NodeId(0), memories });
+    let asked = |seq| Packet {
+        from: Endpoint::HomeAgent(NodeId(0)),
+        to: Endpoint::HomeAgent(ME),
+        epoch,
+        incarnation: INCARNATION,
+        arg: 3 << 48 | 2,
+        ..Packet::request(PacketKind::Inquire, block(KEPT, 0), requester(0, SlotId::MIGRATION.0), Seq(seq))
+    };
+    let mut fate = |seq| rig.packet(asked(seq)).only().packet.arg >> 32 & 0xff;
+    assert_eq!((fate(1), fate(2)), (BatchFate::Committed as u64, BatchFate::Discarded as u64));
 }
 
 #[test]
@@ -111,4 +151,37 @@ fn what_the_home_has_done_is_done_here_once() {
     let outside = replicate(PacketKind::ChunkRequest, 60, 3, 64 * BLOCK.bytes(), coherent);
     let _ = rig.packet(outside);
     assert_eq!(rig.node.counters().dropped[Drop::Nonsense as usize], 2);
+}
+
+#[test]
+fn a_call_whose_home_died_while_it_waited_does_not_begin_another_one_too_early() {
+    let mut rig = rig();
+    let mine_with_copies = block(KEPT, 1);
+    rig.cache(mine_with_copies, Access::Modified, 7);
+    // Waits for the first batch; then its home is gone, and its slot free.
+    let batch = rig.free(GlobalAddr::new(NodeId(0), 512)).sent();
+    assert!(batch.iter().all(|message| message.packet.kind == PacketKind::Prepare));
+    let incarnations = [None, Some(2), Some(2), Some(2)].map(|life| life.map(Incarnation)).to_vec();
+    let memories = [[1, 1], [1, 2], [2, 2], [3, 3]]
+        .map(|by| Kept { life: Incarnation(0), by: by.map(NodeId).into_iter().collect() })
+        .to_vec();
+    let view = View { epoch: SwitchEpoch(9), incarnations, shadow: NodeId(1), memories };
+    let first = rig.input_epoch(&view).sent();
+    // The block is written again: the next call in that slot waits for the second batch.
+    let (started, _) = rig.access(mine_with_copies, Access::Modified);
+    let Started::Pinned(frame) = started else { panic!("it is this node's own: {started:?}") };
+    let _ = rig.unpin(frame);
+    assert!(rig.free(GlobalAddr::new(NodeId(2), 512)).is_empty());
+    // The first batch is over: the second one begins, and only after that the call is made.
+    let (mut order, mut todo) = (Vec::new(), first);
+    while let Some(at) =
+        todo.iter().position(|it| it.packet.to.node() == Some(ME) && it.packet.kind >= PacketKind::Prepare)
+    {
+        let message = todo.remove(at);
+        order.push(message.packet.seq);
+        todo.extend(rig.packet(message).sent());
+        let called = todo.iter().any(|it| it.packet.kind == PacketKind::Free);
+        assert!(!called || order.contains(&Seq(2)), "it was made after {order:?}");
+    }
+    assert!(todo.iter().any(|it| it.packet.kind == PacketKind::Free), "in the end it is made: {todo:?}");
 }

@@ -79,7 +79,7 @@ fn check_copies<R: Rules>(
     let stamps: Vec<(NodeId, u64)> =
         control.view().hosts(nth).map(|node| (node, blocks.nodes[node.index()].1.home_stamp(tag))).collect();
     if stamps.windows(2).any(|pair| pair[0].1 != pair[1].1) {
-        return Err(format!("the copies of {tag:?} are not alike: {stamps:?}"));
+        return Err(format!("the copies of {tag:?} differ: {stamps:?}"));
     }
     Ok(())
 }
