@@ -41,6 +41,11 @@ pub enum MapError {
         /// The address.
         addr: GlobalAddr,
     },
+    /// Memory with copies is not mapped so far.
+    HasCopies {
+        /// The address.
+        addr: GlobalAddr,
+    },
     /// There is no such memory.
     Memory(Error),
     /// This process cannot map memory, or not this range.
@@ -61,6 +66,9 @@ impl fmt::Display for MapError {
             ),
             Self::Unaligned { addr } => {
                 write!(f, "{addr} is no multiple of 8: map memory from where its allocation starts")
+            }
+            Self::HasCopies { addr } => {
+                write!(f, "{addr} is in memory with copies, which cannot be mapped: use memory of `alloc`, or calls")
             }
             Self::Memory(why) => fmt::Display::fmt(why, f),
             Self::NotMapped(why) => fmt::Display::fmt(why, f),
@@ -118,6 +126,9 @@ impl Rack {
             return Err(MapError::Unaligned { addr });
         }
         let (nodes, most) = (self.inner.config.nodes, self.inner.config.memory);
+        if (nodes..self.inner.memories_named()).contains(&addr.home().index()) {
+            return Err(MapError::HasCopies { addr });
+        }
         in_range(addr, len as u64, nodes, most)?;
         if len == 0 {
             return Err(Error::BadSize { len: 0, most }.into());

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::miss::processes::Figure;
 use super::nodes::{Node, Nodes, Obeyed, Work, answer, spec};
-use super::pingpong::{block_of, micros};
+use super::pingpong::block_of;
 use super::rounds::table;
 use super::samples::{Recorder, Rounds, Samples};
 use cli::fault::Fault;
@@ -170,26 +170,14 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
 }
 
 fn text(report: &Report) -> String {
-    let rows: Vec<Vec<String>> = report
-        .figures
-        .iter()
-        .map(|figure| {
-            vec![
-                figure.what.to_owned(),
-                micros(figure.median_ns),
-                format!("{:.2}x", figure.ratio),
-                micros(figure.p50_ns as f64),
-                micros(figure.p99_ns as f64),
-            ]
-        })
-        .collect();
+    let rows: Vec<Vec<String>> = report.figures.iter().map(Figure::cells).collect();
     format!(
         "Blocks of {} over {}: node 1 writes, node 0 reads, node 2 is their home; copies are on nodes 2 and 0\n\n{}\n\
          target: a write of a block that another node has read, and sync, at most {:.2}x: such a write and a round trip, which is two\n         \
          messages of the three of the first row: {}\n",
         report.block_size,
         report.transport.name(),
-        table(&["", "median", "against the first", "p50", "p99"], &rows),
+        table(&["", "median", "against the first", "p50", "p99", "p99.9"], &rows),
         report.most_ratio_of_put_and_sync,
         if report.met { "met" } else { "not met" },
     )

@@ -38,6 +38,22 @@ fn misses_over_udp_are_measured_beside_the_bare_exchange() {
 }
 
 #[test]
+fn memory_with_copies_is_measured_beside_memory_without() {
+    let temporary = Temporary::new("copies");
+    let report = temporary.json(&["bench", "copies", "--transport", "shm", "--rounds", "3"]);
+    let figures = report["figures"].as_array().unwrap();
+    let median = |at: usize| figures[at]["median_ns"].as_f64().unwrap();
+    assert_eq!(figures.len(), 6);
+    for (at, figure) in figures.iter().enumerate() {
+        assert!((figure["ratio"].as_f64().unwrap() - median(at) / median(0)).abs() < 0.001, "{report}");
+    }
+    // A write of one's own takes no message, and with `sync` there are some.
+    assert!(0.0 < median(4) && median(4) < median(5), "{report}");
+    let most = report["most_ratio_of_put_and_sync"].as_f64().unwrap();
+    assert_eq!(report["met"], figures[3]["ratio"].as_f64().unwrap() <= most);
+}
+
+#[test]
 fn the_switch_in_the_kernel_is_measured_beside_the_one_in_a_process() {
     if !can_have_kernel() {
         return;
@@ -218,6 +234,8 @@ fn what_cannot_be_measured_is_refused_before_any_process_is_started() {
         (&["bench", "miss", "--transport", "shm", "--block-size", "1000"], "--block-size"),
         (&["bench", "miss", "--transport", "shm", "--no-coalescing"], "--transport udp"),
         (&["bench", "miss", "--no-coalescing"], "--transport udp"),
+        (&["bench", "copies", "--transport", "inline"], "an embedded rack dies as a whole"),
+        (&["bench", "copies", "--transport", "wire"], "--transport shm or udp"),
         (&["bench", "lock", "--nodes", "16", "--threads", "8"], "--threads"),
         (&["bench", "lock", "--state-size", "2MiB"], "--state-size"),
         (&["bench", "object", "--sizes", "4"], "--sizes"),

@@ -1,10 +1,10 @@
 //! Memory with copies: what a node has written outlives it, as far as it has synced and others have seen, and in its order.
 
 use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use rackmem::{Config, Error, GlobalAddr, NodeHandle, NodeId};
+use rackmem::{Config, Error, GlobalAddr, MapError, NodeHandle, NodeId};
 
 use super::rig::Processes;
 
@@ -124,6 +124,42 @@ fn a_prefix_of_what_was_written_survives() {
 #[test]
 fn a_prefix_of_what_was_written_survives_on_a_bad_network() {
     (3..5).for_each(|seed| a_prefix_survives(2, true, seed));
+}
+
+/// Long reads take the pin where writers are many: a block that is read so is committed all the same, and given away.
+#[test]
+fn blocks_that_threads_read_and_write_all_the_time_are_committed() {
+    const BYTES: usize = 4096;
+    let rack = rack(2, 2, false);
+    let addr = rack.nodes[0].here().alloc_with_copies(BYTES as u64, NodeId(0)).unwrap();
+    let stop = AtomicBool::new(false);
+    let looped = |node: usize, work: &(dyn Fn(&mut NodeHandle, u64) + Sync)| {
+        let mut here = rack.nodes[node].here();
+        (0..).take_while(|_| !stop.load(Ordering::Relaxed)).map(|i| work(&mut here, i)).count()
+    };
+    let write = |here: &mut NodeHandle, i: u64| here.write(addr, &[i as u8; BYTES]).unwrap();
+    let sync = |here: &mut NodeHandle, _| here.sync().unwrap();
+    let read = |here: &mut NodeHandle, _| {
+        let mut found = [0; BYTES];
+        here.read(addr, &mut found).unwrap();
+        assert!(found.iter().all(|byte| *byte == found[0]), "half of a write");
+    };
+    std::thread::scope(|scope| {
+        let threads: [(usize, &(dyn Fn(&mut NodeHandle, u64) + Sync)); 5] =
+            [(0, &write), (0, &read), (0, &sync), (1, &read), (1, &write)];
+        let threads = threads.map(|(node, work)| scope.spawn(move || looped(node, work)));
+        std::thread::sleep(Duration::from_millis(1500));
+        stop.store(true, Ordering::Relaxed);
+        assert!(threads.into_iter().all(|thread| thread.join().unwrap() > 0));
+    });
+}
+
+#[test]
+fn mapping_memory_with_copies_is_refused() {
+    let rack = rack(2, 2, false);
+    let addr = rack.nodes[0].here().alloc_with_copies(4096, NodeId(1)).unwrap();
+    let refused = rack.nodes[0].map(addr, 4096).err();
+    assert!(matches!(refused, Some(MapError::HasCopies { addr: named }) if named == addr), "{refused:?}");
 }
 
 #[test]

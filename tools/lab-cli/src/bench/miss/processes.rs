@@ -73,10 +73,10 @@ impl Misses {
 
 #[derive(Debug, Serialize)]
 pub(in crate::bench) struct Figure {
-    pub(in crate::bench) what: &'static str,
-    pub(in crate::bench) median_ns: f64,
-    pub(in crate::bench) p50_ns: u64,
-    pub(in crate::bench) p99_ns: u64,
+    what: &'static str,
+    median_ns: f64,
+    p50_ns: u64,
+    p99_ns: u64,
     p999_ns: u64,
     /// Of the medians, against the bare exchange, or what else is the yardstick.
     pub(in crate::bench) ratio: f64,
@@ -136,6 +136,18 @@ impl Figure {
             p999_ns: rounds.all.quantile(0.999),
             ratio: median_ns / exchange.unwrap_or(median_ns),
         }
+    }
+
+    /// A row of a table: what, median, ratio, p50, p99, p99.9.
+    pub(in crate::bench) fn cells(&self) -> Vec<String> {
+        vec![
+            self.what.to_owned(),
+            micros(self.median_ns),
+            format!("{:.2}x", self.ratio),
+            micros(self.p50_ns as f64),
+            micros(self.p99_ns as f64),
+            micros(self.p999_ns as f64),
+        ]
     }
 }
 
@@ -206,20 +218,8 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
 }
 
 fn text(report: &ProcessMissReport, refused: Option<NoRealtime>) -> String {
-    let rows: Vec<Vec<String>> = [&report.pingpong]
-        .into_iter()
-        .chain(&report.misses)
-        .map(|figure| {
-            vec![
-                figure.what.to_owned(),
-                micros(figure.median_ns),
-                format!("{:.2}x", figure.ratio),
-                micros(figure.p50_ns as f64),
-                micros(figure.p99_ns as f64),
-                micros(figure.p999_ns as f64),
-            ]
-        })
-        .collect();
+    let rows: Vec<Vec<String>> =
+        [&report.pingpong].into_iter().chain(&report.misses).map(Figure::cells).collect();
     let met = |met| if met { "met" } else { "not met" };
     let busy: Vec<Vec<String>> = report
         .busy
