@@ -31,7 +31,7 @@ pub enum Done {
 }
 
 /// The time that a worker takes for its own work, told by what it has just done with the memory.
-type WorkTime = Box<dyn FnMut(Nanos, Done) -> Nanos>;
+pub type WorkTime = Box<dyn FnMut(Nanos, Done) -> Nanos>;
 
 /// One worker's view of a simulated rack's memory.
 pub struct SimulatedHandle<S: System> {
@@ -49,8 +49,8 @@ impl<S: System> SimulatedHandle<S> {
     /// The same for a worker that also computes, which a simulated rack does not see: `time` says for how long, at the end
     /// of each call but [`Memory::free`].
     #[must_use]
-    pub fn with_work(self, time: impl FnMut(Nanos, Done) -> Nanos + 'static) -> Self {
-        Self { work: Some(Box::new(time)), ..self }
+    pub fn with_work(self, time: WorkTime) -> Self {
+        Self { work: Some(time), ..self }
     }
 
     fn works(&mut self, done: Done) {

@@ -31,7 +31,7 @@ mod handle;
 mod lock;
 mod rack;
 
-pub use handle::{Done, Shape, SimulatedHandle};
+pub use handle::{Done, Shape, SimulatedHandle, WorkTime};
 pub use lock::SimulatedLock;
 pub use rack::{SimulatedConfig, SimulatedRack};
 pub use sim::coherence::Contents;

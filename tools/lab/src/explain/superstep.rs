@@ -16,12 +16,13 @@ use rackmem::BlockSize;
 use sim::coherence::{Contents, FlowCcConfig, SimMessage};
 use sim::rack::{Setup, Trace};
 use sim::system::{Envelope, Place, Processor};
+use simulated::WorkTime;
 use wire::{Nanos, Packet};
 
 use crate::figure::input::Inputs;
 use crate::figure::run::Watch;
 use crate::systems::coherence::{self, FlowCcKind};
-use crate::systems::graph::{Built, WorkTime, charged, room};
+use crate::systems::graph::{Built, charged, room};
 
 /// The timeline of a superstep.
 #[derive(Clone, PartialEq, Debug)]

@@ -14,14 +14,15 @@ use apps::graph::input::Edge;
 use apps::graph::{Builder, Control, Error, Partition, TOLERANCE, Worker};
 use rackmem::{BlockSize, Memory};
 use sim::coherence::{Contents, FlowCc, FlowCcConfig};
-use sim::rack::{Ended, Handle, Rack, RackReport, Setup, Until};
-use sim::system::{System, ThreadId};
-use simulated::{Done, SimulatedHandle};
+use sim::rack::{Rack, RackReport, Setup};
+use sim::system::ThreadId;
+use simulated::{Done, SimulatedHandle, WorkTime};
 use wire::{GlobalAddr, Nanos};
 
 use super::coherence::{self, FlowCcKind};
 use super::micro::measured;
 use super::subject::{Subject as _, Tally};
+use super::threads::on_all_threads;
 use crate::exchange::{Exchange, ExchangeConfig, Port};
 use crate::figure::input::Inputs;
 use crate::figure::measured::Measured;
@@ -38,8 +39,6 @@ pub(crate) const THREADS: &str = "threads";
 pub(crate) const RANKS: &str = "sum of ranks";
 /// The seed of the graph. All systems, on any number of nodes, have the same one.
 const GRAPH: u64 = 16;
-/// Virtual time between two looks at whoever watches.
-const STEP: Nanos = Nanos::from_micros(2_000);
 /// What caches have room for besides the graph.
 const BESIDE: u64 = 64 << 20;
 
@@ -182,9 +181,6 @@ pub(crate) struct Built {
     workers: Vec<Option<(SimulatedHandle<FlowCc>, Worker)>>,
 }
 
-/// What times a worker's own work: see [`SimulatedHandle::with_work`].
-pub(crate) type WorkTime = Box<dyn FnMut(Nanos, Done) -> Nanos>;
-
 impl Built {
     /// Builds it: each worker from its part of the edges, which are there in both directions if they are `undirected`.
     pub(crate) fn new<E: Iterator<Item = Edge> + 'static>(
@@ -267,45 +263,6 @@ pub(crate) fn charged(work: Work) -> impl FnMut(Nanos, Done) -> Nanos {
         Done::Written(_, len) => work.of(0, len / 8),
         // At barriers.
         Done::InPlace(..) => Nanos::ZERO,
-    }
-}
-
-/// Puts a worker on every thread and runs them all to their ends; what each returned.
-pub(super) fn on_all_threads<S: System + 'static, T: 'static, F: Future<Output = T> + 'static>(
-    rack: &mut Rack<S>,
-    watch: &dyn Watch,
-    mut worker: impl FnMut(Handle<S>, usize) -> F,
-) -> Result<(RackReport, Vec<T>), Interrupted> {
-    let setup = rack.setup();
-    let threads = setup.nodes * setup.threads;
-    let found: Rc<RefCell<Vec<Option<T>>>> = Rc::new(RefCell::new((0..threads).map(|_| None).collect()));
-    for thread in 0..threads {
-        let found = Rc::clone(&found);
-        let id = ThreadId(u16::try_from(thread).expect("fewer than 2^16 threads"));
-        rack.spawn(id, |handle| {
-            let worker = worker(handle, thread);
-            async move {
-                let result = worker.await;
-                found.borrow_mut()[thread] = Some(result);
-            }
-        });
-    }
-    // The rack's time stays where it is while no event is due.
-    let mut until = rack.now();
-    loop {
-        until += STEP;
-        let report = rack.run(Until::Time(until));
-        if !watch.advance(0) {
-            return Err(Interrupted);
-        }
-        match report.ended {
-            Ended::WorkersDone => {
-                let found = found.take().into_iter().map(|it| it.expect("it has ended")).collect();
-                return Ok((report, found));
-            }
-            Ended::Time => {}
-            other => panic!("every thread comes to its end, and not to {other:?}"),
-        }
     }
 }
 

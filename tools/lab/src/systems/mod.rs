@@ -5,6 +5,7 @@
 //! | `subject` | what the experiments need of a system besides running |
 //! | `coherence`, `gam`, `grappa` | that, for each |
 //! | `measure` | which rack a point runs on |
+//! | `threads` | one worker on each thread, all run to their ends |
 //! | `micro`, `store`, `graph`, `transactions`, `failure`, `conflict`, `locks`, `objects`, `chains`, `programs` | one load |
 //!
 //! What must always hold: all systems run on the same hardware under the same load.
@@ -23,4 +24,5 @@ pub(crate) mod objects;
 pub(crate) mod programs;
 mod store;
 mod subject;
+mod threads;
 pub(crate) mod transactions;

@@ -12,9 +12,9 @@ use sim::system::ThreadId;
 use simulated::{Done, SimulatedHandle};
 use wire::Nanos;
 
-use super::graph::on_all_threads;
 use super::micro::{advance, measured};
 use super::subject::Subject;
+use super::threads::on_all_threads;
 use crate::figure::measured::Measured;
 use crate::figure::point::Transactions;
 use crate::figure::run::{Interrupted, Watch};
@@ -84,7 +84,7 @@ pub(super) fn run<S: Subject>(
         rack.spawn(thread, move |handle| async move {
             let work =
                 move |_, done| if matches!(done, Done::Allocated(..)) { Nanos::ZERO } else { each_access };
-            let mut mem = SimulatedHandle::new(handle, shape).with_work(work);
+            let mut mem = SimulatedHandle::new(handle, shape).with_work(Box::new(work));
             let id = id as u64;
             let mut worker = Worker::new(client, (id, 0), (scale, id + 1), distribution, seed);
             loop {
