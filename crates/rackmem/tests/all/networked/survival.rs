@@ -130,10 +130,12 @@ fn a_prefix_of_what_was_written_survives_on_a_bad_network() {
 #[test]
 fn blocks_that_threads_read_and_write_all_the_time_are_committed() {
     const BYTES: usize = 4096;
+    /// What a thread does over and over, told how often it has done it.
+    type Work<'a> = &'a (dyn Fn(&mut NodeHandle, u64) + Sync);
     let rack = rack(2, 2, false);
     let addr = rack.nodes[0].here().alloc_with_copies(BYTES as u64, NodeId(0)).unwrap();
     let stop = AtomicBool::new(false);
-    let looped = |node: usize, work: &(dyn Fn(&mut NodeHandle, u64) + Sync)| {
+    let looped = |node: usize, work: Work| {
         let mut here = rack.nodes[node].here();
         (0..).take_while(|_| !stop.load(Ordering::Relaxed)).map(|i| work(&mut here, i)).count()
     };
@@ -145,8 +147,7 @@ fn blocks_that_threads_read_and_write_all_the_time_are_committed() {
         assert!(found.iter().all(|byte| *byte == found[0]), "half of a write");
     };
     std::thread::scope(|scope| {
-        let threads: [(usize, &(dyn Fn(&mut NodeHandle, u64) + Sync)); 5] =
-            [(0, &write), (0, &read), (0, &sync), (1, &read), (1, &write)];
+        let threads: [(usize, Work); 5] = [(0, &write), (0, &read), (0, &sync), (1, &read), (1, &write)];
         let threads = threads.map(|(node, work)| scope.spawn(move || looped(node, work)));
         std::thread::sleep(Duration::from_millis(1500));
         stop.store(true, Ordering::Relaxed);
