@@ -425,7 +425,22 @@ enum rackmem_status rackmem_alloc(struct rackmem_thread thread,
                                   uint16_t home,
                                   uint64_t *address);
 
-// Gives an allocation of `rackmem_alloc` back, from whichever node. Words, objects, locks and chains have a function of their own for
+// The same, of memory that outlives nodes: in a rack with copies, so many nodes keep it, `near` first. When a node dies, a prefix of
+// what it wrote there survives: all that it has synced (`rackmem_sync`), all that others have seen, and nothing without what it wrote
+// before. `docs/copies.md` says it in full. `RACKMEM_INVALID_ARGUMENT`, too, if the rack has no copies. The OS thread that uses `thread`.
+//
+// What has to be kept to:
+// `address` may be written.
+enum rackmem_status rackmem_alloc_with_copies(struct rackmem_thread thread,
+                                              uint64_t len,
+                                              uint16_t near,
+                                              uint64_t *address);
+
+// Waits until all that this node has written to memory with copies survives the node: what any of its threads wrote before the call.
+// The OS thread that uses `thread`.
+enum rackmem_status rackmem_sync(struct rackmem_thread thread);
+
+// Gives an allocation of `rackmem_alloc` or `rackmem_alloc_with_copies` back, from whichever node. Words, objects, locks and chains have a function of their own for
 // that. The OS thread that uses `thread`.
 enum rackmem_status rackmem_free(struct rackmem_thread thread,
                                  uint64_t address);

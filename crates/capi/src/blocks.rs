@@ -49,7 +49,38 @@ pub unsafe extern "C" fn rackmem_alloc(
     })
 }
 
-/// Gives an allocation of `rackmem_alloc` back, from whichever node. Words, objects, locks and chains have a function of their own for
+/// The same, of memory that outlives nodes: in a rack with copies, so many nodes keep it, `near` first. When a node dies, a prefix of
+/// what it wrote there survives: all that it has synced (`rackmem_sync`), all that others have seen, and nothing without what it wrote
+/// before. `docs/copies.md` says it in full. `RACKMEM_INVALID_ARGUMENT`, too, if the rack has no copies. The OS thread that uses `thread`.
+///
+/// # Safety
+/// `address` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rackmem_alloc_with_copies(
+    thread: RackmemThread,
+    len: u64,
+    near: u16,
+    address: *mut u64,
+) -> RackmemStatus {
+    with_thread(thread.id, |turn| {
+        // SAFETY: the caller promises it.
+        let to = unsafe { To::cleared(address, "address", 0) }?;
+        to.set(turn.handle().alloc_with_copies(len, NodeId(near))?.bits());
+        Ok(RackmemStatus::Ok)
+    })
+}
+
+/// Waits until all that this node has written to memory with copies survives the node: what any of its threads wrote before the call.
+/// The OS thread that uses `thread`.
+#[unsafe(no_mangle)]
+pub extern "C" fn rackmem_sync(thread: RackmemThread) -> RackmemStatus {
+    with_thread(thread.id, |turn| {
+        turn.handle().sync()?;
+        Ok(RackmemStatus::Ok)
+    })
+}
+
+/// Gives an allocation of `rackmem_alloc` or `rackmem_alloc_with_copies` back, from whichever node. Words, objects, locks and chains have a function of their own for
 /// that. The OS thread that uses `thread`.
 #[unsafe(no_mangle)]
 pub extern "C" fn rackmem_free(thread: RackmemThread, address: u64) -> RackmemStatus {

@@ -126,7 +126,6 @@ impl From<Error> for Failure {
             Error::TooManyLocks { .. }
             | Error::TooManyClients { .. }
             | Error::TooManyPinned { .. }
-            | Error::NoCopies
             | Error::TooManyAttached { .. } => RackmemStatus::TooMany,
             // Whatever else there is, or will be, is about what was asked for.
             _ => RackmemStatus::InvalidArgument,

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use node::View;
 use switch::coherence::Dump;
-use wire::{Nanos, NodeId, SwitchEpoch};
+use wire::{Copyset, Nanos, NodeId, SwitchEpoch};
 
 use crate::message::{Beat, Contents, Know, MOST_STATISTICS, Message, Pulse, Standing, ViewPart};
 use crate::roster::{Roster, Session};
@@ -89,6 +89,8 @@ pub struct Member {
     number: u64,
     next_beat: Nanos,
     statistics: Vec<u8>,
+    /// The memories with copies that the node has whole, and in which epoch.
+    whole: (SwitchEpoch, Copyset),
     dropped: u64,
 }
 
@@ -110,8 +112,14 @@ impl Member {
             number: 0,
             next_beat: now,
             statistics: Vec::new(),
+            whole: (SwitchEpoch(0), Copyset::EMPTY),
             dropped: 0,
         }
+    }
+
+    /// The memories with copies that the node has whole, counted from the first of them; and in which epoch that is so.
+    pub fn set_whole(&mut self, whole: (SwitchEpoch, Copyset)) {
+        self.whole = whole;
     }
 
     /// What BEATs carry from now on; what is longer than [`MOST_STATISTICS`] is cut.
@@ -296,6 +304,7 @@ impl Member {
             leased: self.holds(now),
             leaving: self.phase == Phase::Leaving,
             sole: self.config.sole,
+            whole: if self.whole.0 == self.roster.epoch { self.whole.1 } else { Copyset::EMPTY },
             statistics: self.statistics.clone(),
         })));
     }

@@ -51,15 +51,23 @@ impl Roster {
         up.map(|(node, _)| NodeId(u16::try_from(node).expect("at most 64 nodes"))).collect()
     }
 
-    /// An epoch begins, in which these nodes are not what they were: who has what of memories with so many copies. One that nobody has
-    /// any more begins anew.
-    pub(crate) fn keep_copies(&mut self, copies: usize, changed: Copyset) {
+    /// An epoch begins, in which these nodes are not what they were, and these have copied memories: who has what of memories with so
+    /// many copies. One that nobody has any more begins anew.
+    pub(crate) fn keep_copies(&mut self, copies: usize, changed: Copyset, copied: &[(NodeId, Copyset)]) {
         let nodes = self.entries.len();
         self.memories.resize(if copies > 1 { nodes } else { 0 }, Kept::default());
         let (live, life) = (self.live(), Incarnation(self.epoch.0));
+        for (node, whole) in copied {
+            for (i, kept) in self.memories.iter_mut().enumerate() {
+                if whole.contains(NodeId(i as u16)) {
+                    kept.by = kept.by.with(*node);
+                }
+            }
+        }
         for (i, kept) in self.memories.iter_mut().enumerate() {
             kept.by =
                 kept.by.iter().filter(|node| live.contains(*node) && !changed.contains(*node)).collect();
+            kept.trim(i, (nodes, copies), live);
             if kept.by.is_empty() && !live.is_empty() {
                 *kept = Kept::anew(life, i, (nodes, copies), live);
             }

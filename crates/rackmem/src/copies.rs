@@ -11,8 +11,9 @@ impl NodeHandle {
     /// it is up. In all else they are as what [`NodeHandle::alloc`] makes with [`Discipline::Coherent`].
     ///
     /// When a node dies, a prefix of what it has written to such memory survives: all that it has synced ([`NodeHandle::sync`]), all
-    /// that others have seen, and nothing without what the node wrote before it. What is allocated this way is lost when all nodes that
-    /// keep it have died; nobody copies it to another node so far. An embedded rack dies as a whole: there, nothing has copies.
+    /// that others have seen, and nothing without what the node wrote before it. What a dead node kept is copied to another one, if there
+    /// is one, and to itself when it comes back. What is allocated this way is lost when all nodes that have it die before that is done.
+    /// An embedded rack dies as a whole: there, nothing has copies.
     ///
     /// # Errors
     /// [`Error::NoCopies`], and as [`NodeHandle::alloc`].

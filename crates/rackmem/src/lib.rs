@@ -49,7 +49,7 @@ pub use live::chains::{ServerCounts as ChainCounts, SteeringCounts};
 pub use live::memory::locks::{MOST_WATCHED as MOST_WATCHED_LOCKS, Times as LockTimes, WatchedLock};
 pub use live::memory::pages::MappedCounts;
 pub use live::networked::verbs::NicCounts;
-pub use live::networked::{Ended, NodeReport, NodeStatus, PlaneReport, SwitchReport, Watch};
+pub use live::networked::{Ended, MemoryStatus, NodeReport, NodeStatus, PlaneReport, SwitchReport, Watch};
 #[cfg(target_os = "linux")]
 pub use live::scheduling::{NoRealtime, Scheduling, ask_for_short_slice};
 pub use mapping::{MapError, Mapping, PinnedBytes, PinnedRange, can_map};

@@ -37,6 +37,8 @@ impl Rack {
         let chains = rack.steering_counts();
         let nodes = self.inner.here().zip(self.reports()).map(of).collect();
         Some(rack.with_switch(|switch, received, sent| SwitchReport {
+            copies: 1,
+            memories: Vec::new(),
             phase: Phase::Running,
             epoch: SwitchEpoch::default(),
             nodes,

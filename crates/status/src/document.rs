@@ -8,7 +8,10 @@ use std::path::PathBuf;
 
 use rackmem::transport::udp::Single;
 use rackmem::transport::{Cause, Counts};
-use rackmem::{ChainCounts, NicCounts, NodeReport, Phase, PlaneReport, SteeringCounts, SwitchReport};
+use rackmem::{
+    ChainCounts, MemoryStatus, NicCounts, NodeId, NodeReport, Phase, PlaneReport, SteeringCounts,
+    SwitchReport,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::locks::Lock;
@@ -26,6 +29,11 @@ pub struct Status {
     pub switch: Switch,
     pub membership: Membership,
     pub nodes: Vec<Node>,
+    /// How many nodes are to keep memory with copies; 1: there is none.
+    #[serde(default = "one")]
+    pub copies: usize,
+    #[serde(default)]
+    pub memories: Vec<Memory>,
     /// The rack file of the switch, on its machine.
     #[serde(default)]
     pub file: Option<PathBuf>,
@@ -125,6 +133,21 @@ pub struct Node {
     pub counts: Option<NodeCounts>,
 }
 
+/// A memory with copies.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub struct Memory {
+    /// The node that it is near.
+    pub near: u16,
+    /// The nodes that have it whole.
+    pub kept_by: Vec<u16>,
+    /// Those to which it is being copied.
+    pub copied_to: Vec<u16>,
+}
+
+fn one() -> usize {
+    1
+}
+
 /// What a node has counted in this incarnation.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 pub struct NodeCounts {
@@ -137,6 +160,9 @@ pub struct NodeCounts {
     pub peeked: u64,
     pub home_packets: u64,
     pub lost_blocks: u64,
+    /// Bytes that came to it because a memory with copies had too few.
+    #[serde(default)]
+    pub refilled_bytes: u64,
     pub memory_live_bytes: u64,
     /// It rebuilds its directory after somebody died.
     pub recovering: bool,
@@ -250,10 +276,20 @@ impl Status {
                 cut_off: counters.cut_off,
             },
             nodes: nodes.collect(),
+            copies: report.copies,
+            memories: report.memories.iter().map(Memory::from).collect(),
             file: None,
             locks: Vec::new(),
             locks_unknown: None,
         }
+    }
+}
+
+impl Status {
+    /// How many copies memories with copies lack.
+    pub fn copies_missing(&self) -> u64 {
+        let lacks = |memory: &Memory| self.copies.saturating_sub(memory.kept_by.len());
+        self.memories.iter().map(|memory| lacks(memory) as u64).sum()
     }
 }
 
@@ -284,6 +320,7 @@ impl From<&NodeReport> for NodeCounts {
             peeked: report.peeked,
             home_packets: report.home_packets,
             lost_blocks: report.lost,
+            refilled_bytes: report.refilled,
             memory_live_bytes: report.memory_live,
             recovering: report.recovering != 0,
             mapped_bytes: report.mapped.bytes,
@@ -295,6 +332,13 @@ impl From<&NodeReport> for NodeCounts {
             chains: Chains::from(&report.chains),
             transport: Transport::from(&report.transport),
         }
+    }
+}
+
+impl From<&MemoryStatus> for Memory {
+    fn from(memory: &MemoryStatus) -> Self {
+        let of = |nodes: &[NodeId]| nodes.iter().map(|node| node.0).collect();
+        Self { near: memory.near.0, kept_by: of(&memory.kept_by), copied_to: of(&memory.copied_to) }
     }
 }
 

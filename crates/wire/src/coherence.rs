@@ -100,6 +100,12 @@ crate::listed! {
         Replicate = 43,
         /// It has.
         Replicated = 44,
+        /// A node that is to keep a copy of a memory, and does not have it whole, asks the one that serves it for what comes next
+        /// after so much (`arg`).
+        Refill = 45,
+        /// A chunk (`provider`) with its owner (`copyset`; `repeated`: it died), or a live block of it with its contents; without
+        /// a discipline, there is no more. `arg`: the epoch in which the chunk was last taken back. `seq`: what this answers.
+        Refilled = 46,
 
         /// A request: read a few words of a modified block where it is, and keep no copy. The lower half of `arg` says
         /// which: the offset in the block in its upper 20 bits, the length in its lower 12.

@@ -221,6 +221,10 @@ rules! {
         HomeAwaitsBatches,
         /// A grant or a mark is answered when all copies have it.
         CallsAreReplicated,
+        /// What was committed or marked while a copy is made is newer than what the copying brings.
+        FreshIsKept,
+        /// A memory is copied when all batches of before are in it.
+        RefillAwaitsBatches,
     }
     /// The rules of the locks that carry their data.
     LOCKS {

@@ -121,6 +121,9 @@ impl Process {
     }
 }
 
+/// Some of what the processes share outlives nodes.
+const COPIES: &str = "copies = 2\n";
+
 /// One process makes everything, the others find it by address; all change it.
 fn share(places: &Places, processes: &[(&str, u16)], name: &str) {
     share_by("processes.c", places, processes, name);
@@ -152,14 +155,14 @@ fn share_by(source_of: &str, places: &Places, processes: &[(&str, u16)], name: &
 #[test]
 #[cfg(target_os = "linux")]
 fn three_processes_share_everything_over_shared_memory() {
-    let places = Places::start_some("c-shm", TransportKind::SharedMemory, "", 0);
+    let places = Places::start_some("c-shm", TransportKind::SharedMemory, COPIES, 0);
     share(&places, &[("join", 0), ("join", 1), ("join", 2)], "processes-shm");
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn processes_that_are_attached_to_daemons_share_everything() {
-    let mut places = Places::start("c-attached", TransportKind::SharedMemory, "");
+    let mut places = Places::start("c-attached", TransportKind::SharedMemory, COPIES);
     drop(places.attached(rackmem::Rack::attach));
     share(&places, &[("attach", 0), ("attach", 1), ("attach", 1), ("attach", 2)], "processes-attached");
 }
@@ -167,7 +170,7 @@ fn processes_that_are_attached_to_daemons_share_everything() {
 #[test]
 #[cfg(target_os = "linux")]
 fn three_processes_share_everything_over_udp() {
-    let places = Places::start_some("c-udp", TransportKind::Udp, "", 0);
+    let places = Places::start_some("c-udp", TransportKind::Udp, COPIES, 0);
     share(&places, &[("join", 0), ("join", 1), ("join", 2)], "processes-udp");
 }
 

@@ -87,6 +87,10 @@ static void coherent_memory(rackmem_thread closed) {
     CHECK(none == 0);
     WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_alloc(thread, 8, 99, &none));
     WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_alloc(thread, UINT64_MAX, 1, &none));
+    WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_alloc_with_copies(thread, 8, 1, &none)); /* a rack in one process */
+    CHECK(none == 0);
+    WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_alloc_with_copies(thread, 8, 1, NULL));
+    GOOD(rackmem_sync(thread));
     GOOD(rackmem_write(thread, address + 4090, bytes, sizeof bytes));
     GOOD(rackmem_read(thread, address + 4090, back, sizeof back));
     CHECK(memcmp(bytes, back, sizeof back) == 0);
@@ -105,6 +109,8 @@ static void coherent_memory(rackmem_thread closed) {
     WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_write_word(thread, address + 1, 1));
     WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_write_word(thread, nowhere, 1));
     BAD(rackmem_thread, closed, rackmem_alloc(bad, 8, 0, &none));
+    BAD(rackmem_thread, closed, rackmem_alloc_with_copies(bad, 8, 0, &none));
+    BAD(rackmem_thread, closed, rackmem_sync(bad));
     BAD(rackmem_thread, closed, rackmem_read(bad, address, back, 8));
     BAD(rackmem_thread, closed, rackmem_write(bad, address, bytes, 8));
     BAD(rackmem_thread, closed, rackmem_read_word(bad, address, &word));

@@ -86,7 +86,7 @@ int main(int count, char **arguments) {
         DO(rackmem_words_create(thread, node, 4, &words));
         DO(rackmem_objects_create(thread, node, 1, sizeof TEXT, &objects));
         DO(rackmem_chains_create(thread, &config, &chains));
-        DO(rackmem_alloc(thread, 8, node, &memory));
+        DO(rackmem_alloc_with_copies(thread, 8, node, &memory));
         DO(rackmem_rwlock_create_regions(thread, node, ROOM, &regions));
         printf("%llu %llu %llu %llu %llu %llu\n", (unsigned long long)rackmem_rwlock_address(lock),
                (unsigned long long)rackmem_words_address(words), (unsigned long long)rackmem_objects_address(objects),
@@ -123,6 +123,7 @@ int main(int count, char **arguments) {
         DO(rackmem_block_unlock(block));
     }
     DO(rackmem_flush(thread));
+    DO(rackmem_sync(thread));
     /* Word 3 says how many are done. */
     DO(rackmem_words_fetch_add(words, 3, 1, &old));
     if (count == 5) {

@@ -57,5 +57,5 @@ pub use self::mapped::NotMapped;
 pub use self::names::NameServer;
 pub use self::node::{JoinError, NetworkedNode, NodeSetup};
 pub use self::plane::{DataPlane, PlaneReport};
-pub use self::report::{NodeReport, NodeStatus, SwitchReport, Watch};
+pub use self::report::{MemoryStatus, NodeReport, NodeStatus, SwitchReport, Watch};
 pub use self::switch::{Ended, NetworkedSwitch, SwitchSetup};

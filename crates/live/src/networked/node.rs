@@ -297,6 +297,7 @@ impl NetworkedNode {
         let mut effects = Vec::new();
         let report = self.report();
         member.set_statistics(&report.encode());
+        member.set_whole(self.actor.enter().node.whole_memories());
         member.on_deadline(now, &mut effects);
         let locks = self.actor.enter().locks.machine.counters().lost;
         self.log().look(now, (self.id, member.epoch()), &report, locks);

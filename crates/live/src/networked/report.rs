@@ -34,6 +34,8 @@ pub struct NodeReport {
     pub home_packets: u64,
     /// Blocks of this home whose only current copy died.
     pub lost: u64,
+    /// Bytes that came to it because a memory with copies had too few.
+    pub refilled: u64,
     /// Bytes of its memory in allocations.
     pub memory_live: u64,
     /// 1 while the node rebuilds its directory after somebody died.
@@ -50,7 +52,7 @@ pub struct NodeReport {
     pub transport: Counts,
 }
 
-const WORDS: usize = 11
+const WORDS: usize = 12
     + node::Drop::ALL.len()
     + MappedCounts::WORDS
     + NicCounts::WORDS
@@ -71,6 +73,7 @@ impl NodeReport {
             peeked: counters.peeked,
             home_packets: counters.home_received + counters.home_sent,
             lost: counters.lost,
+            refilled: counters.refilled_blocks * machine.config().block.bytes(),
             memory_live: machine.memory_in_use().0,
             recovering: u64::from(machine.is_recovering()),
             dropped: counters.dropped,
@@ -90,6 +93,7 @@ impl NodeReport {
             self.peeked,
             self.home_packets,
             self.lost,
+            self.refilled,
             self.memory_live,
             self.recovering,
         ];
@@ -118,6 +122,7 @@ impl NodeReport {
             peeked: next(),
             home_packets: next(),
             lost: next(),
+            refilled: next(),
             memory_live: next(),
             recovering: next(),
             dropped: std::array::from_fn(|_| next()),
@@ -153,6 +158,17 @@ pub struct NodeStatus {
     pub report: Option<NodeReport>,
 }
 
+/// A memory with copies, as the coordinator sees it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MemoryStatus {
+    /// The node near which it is: the first one to keep it, if it is up.
+    pub near: NodeId,
+    /// The nodes that have it whole.
+    pub kept_by: Vec<NodeId>,
+    /// Those to which it is being copied.
+    pub copied_to: Vec<NodeId>,
+}
+
 /// The rack, as the switch's process sees it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SwitchReport {
@@ -162,6 +178,10 @@ pub struct SwitchReport {
     pub epoch: SwitchEpoch,
     /// By node.
     pub nodes: Vec<NodeStatus>,
+    /// How many nodes are to keep memory with copies; 1: there is none.
+    pub copies: usize,
+    /// Such memories, by the nodes that they are near.
+    pub memories: Vec<MemoryStatus>,
     /// Entries of the switch's directory that are in use.
     pub occupancy: u64,
     /// Entries that it has.

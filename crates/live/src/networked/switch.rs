@@ -12,7 +12,7 @@ use wire::{Nanos, NodeId, SwitchEpoch};
 use super::log::SwitchLog;
 use super::node::now_since;
 use super::plane::DataPlane;
-use super::report::{NodeReport, NodeStatus, SwitchReport, Watch};
+use super::report::{MemoryStatus, NodeReport, NodeStatus, SwitchReport, Watch};
 use super::verbs::mtu_of;
 use crate::actor::SwitchPrograms;
 use crate::chains::Introduction;
@@ -131,7 +131,14 @@ impl NetworkedSwitch {
                 report: NodeReport::parse(status.statistics),
             })
         });
+        let memories = coordinator.memories().zip(0..).map(|((kept_by, copied_to), near)| MemoryStatus {
+            near: NodeId(near),
+            kept_by: kept_by.iter().collect(),
+            copied_to: copied_to.iter().collect(),
+        });
         SwitchReport {
+            copies: coordinator.copies(),
+            memories: memories.collect(),
             phase: coordinator.phase(),
             epoch: roster.epoch,
             nodes: nodes.collect(),

@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{Nanos, SwitchEpoch};
+use wire::{Copyset, Nanos, SwitchEpoch};
 
 use crate::message::Beat;
 use crate::roster::Session;
@@ -31,6 +31,8 @@ pub(super) struct Contact {
     /// Since when it could have begun an epoch that it has not.
     pub(super) behind: Option<Nanos>,
     pub(super) statistics: Vec<u8>,
+    /// The memories with copies that it has whole, in its epoch.
+    pub(super) whole: Copyset,
 }
 
 impl Contact {
@@ -47,6 +49,7 @@ impl Contact {
             sole: beat.sole,
             behind: None,
             statistics: Vec::new(),
+            whole: Copyset::EMPTY,
         };
         contact.on_beat(now, beat, SwitchEpoch(0));
         contact
@@ -58,6 +61,7 @@ impl Contact {
             return false;
         }
         self.number = beat.number;
+        self.whole = beat.whole;
         self.heard = now;
         if beat.epoch > self.epoch {
             self.epoch = beat.epoch;

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 
 use sorted::{Map, Set};
 use switch::coherence::Dump;
-use wire::{Nanos, NodeId, SwitchEpoch};
+use wire::{Copyset, Nanos, NodeId, SwitchEpoch};
 
 use crate::message::{
     Beat, Know, MOST_PARTS, Message, PART, Pulse, Standing, ViewPart, encode_dump, encode_roster,
@@ -219,6 +219,22 @@ impl Coordinator {
     /// Who is in the rack; while the switch is being restarted, who is going to be.
     pub const fn roster(&self) -> &Roster {
         &self.roster
+    }
+
+    /// How many nodes are to keep memory with copies; 1: there is none.
+    pub const fn copies(&self) -> usize {
+        self.config.copies
+    }
+
+    /// Each memory with copies: the nodes that have it whole, and those to which it is being copied, as far as heard.
+    pub fn memories(&self) -> impl Iterator<Item = (Copyset, Copyset)> + '_ {
+        let (view, copied) = (self.roster.view(), self.copied());
+        (0..view.memories.len()).map(move |i| {
+            let say_so = copied.iter().filter(|(_, whole)| whole.contains(NodeId(i as u16)));
+            let have: Copyset = view.hosts(i).chain(say_so.map(|(node, _)| *node)).collect();
+            let getting = view.filling(i, self.config.copies).filter(|node| !have.contains(*node));
+            (have, getting.collect())
+        })
     }
 
     /// What has happened.

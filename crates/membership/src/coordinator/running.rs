@@ -77,6 +77,7 @@ impl Coordinator {
         let epoch = SwitchEpoch(latest.0.saturating_add(1));
         let admitted: Vec<NodeId> = self.callers().map(|(node, _)| node).collect();
         let (mut changes, mut changed) = (Vec::new(), Copyset::EMPTY);
+        let copied = self.copied();
         for node in (0..self.config.nodes).map(|node| NodeId(u16::try_from(node).expect("at most 64 nodes")))
         {
             let before = self.roster.entries[node.index()];
@@ -102,11 +103,21 @@ impl Coordinator {
             }
         }
         self.roster.epoch = epoch;
-        self.roster.keep_copies(self.config.copies, changed);
+        self.roster.keep_copies(self.config.copies, changed, &copied);
         self.highest = epoch;
         self.settled = true;
         self.phase = Phase::Restarting;
         out.push(Effect::Restart { epoch, shadow: self.roster.view().shadow, changes });
+    }
+
+    /// What nodes say that they have whole of memories with copies, in the epoch that ends.
+    pub(super) fn copied(&self) -> Vec<(NodeId, Copyset)> {
+        let contacts = self.slots.iter().enumerate().filter_map(|(node, slot)| {
+            let contact = slot.entry.as_ref().or(slot.caller.as_ref())?;
+            let is_now = contact.epoch == self.roster.epoch && contact.epoch.0 > 0;
+            is_now.then_some((NodeId(u16::try_from(node).expect("at most 64 nodes")), contact.whole))
+        });
+        contacts.collect()
     }
 
     /// Ends an incarnation that is over. Says why, and what it said about itself last.

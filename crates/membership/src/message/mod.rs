@@ -67,6 +67,8 @@ pub struct Beat {
     pub leaving: bool,
     /// No other process of this node can be running any more.
     pub sole: bool,
+    /// The memories with copies that it has whole in this epoch, counted from the first of them.
+    pub whole: Copyset,
     /// Whatever the process has to tell whoever asks how the rack is; at most [`MOST_STATISTICS`].
     pub statistics: Vec<u8>,
 }
@@ -244,13 +246,14 @@ fn read_beat(reader: &mut Reader<'_>) -> Option<Beat> {
     let (number, time) = (reader.u64()?, Nanos(reader.u64()?));
     let (epoch, wants) = (reader.epoch()?, (reader.epoch()?, reader.u32()?));
     let (ticket, flags) = (reader.u64()?, reader.u8()?);
+    let whole = Copyset::from_bits(reader.u64()?);
     let is = |flag: u8| flags & flag != 0;
     if flags > LEASED | LEAVING | SOLE {
         return None;
     }
     let statistics = reader.rest_of(MOST_STATISTICS)?.to_vec();
     let (leased, leaving, sole) = (is(LEASED), is(LEAVING), is(SOLE));
-    Some(Beat { node, session, number, time, epoch, wants, ticket, leased, leaving, sole, statistics })
+    Some(Beat { node, session, number, time, epoch, wants, ticket, leased, leaving, sole, whole, statistics })
 }
 
 fn encode_beat(beat: &Beat, out: &mut Vec<u8>) {
@@ -266,6 +269,7 @@ fn encode_beat(beat: &Beat, out: &mut Vec<u8>) {
     out.extend(beat.ticket.to_le_bytes());
     let flag = |is: bool, flag: u8| if is { flag } else { 0 };
     out.push(flag(beat.leased, LEASED) | flag(beat.leaving, LEAVING) | flag(beat.sole, SOLE));
+    out.extend(beat.whole.bits().to_le_bytes());
     encode_rest(&beat.statistics, out);
 }
 

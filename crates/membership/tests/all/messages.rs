@@ -4,8 +4,9 @@ use membership::message::{
     Beat, Know, LAST_EPOCH, MOST_STATISTICS, Message, PART, Pulse, Standing, ViewPart,
 };
 use membership::{Roster, RosterEntry, Session};
+use node::Kept;
 use proptest::prelude::*;
-use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
+use wire::{Copyset, Incarnation, Nanos, NodeId, SwitchEpoch};
 
 fn epoch() -> impl Strategy<Value = SwitchEpoch> {
     (0..=LAST_EPOCH.0).prop_map(SwitchEpoch)
@@ -26,6 +27,7 @@ fn beat() -> impl Strategy<Value = Message> {
             leased: is[0],
             leaving: is[1],
             sole: is[2],
+            whole: Copyset::from_bits(wide[0] ^ wide[1]),
             statistics,
         })
     })
@@ -42,17 +44,23 @@ fn pulse() -> impl Strategy<Value = Message> {
 
 fn know() -> impl Strategy<Value = Message> {
     let entries = prop::collection::vec(any::<(u32, u64, bool, bool)>(), 1..=64);
-    (0u16..64, any::<u64>(), epoch(), entries).prop_map(|(node, session, epoch, entries)| {
-        let entry = |(incarnation, session, alive, returned): (u32, u64, bool, bool)| RosterEntry {
-            incarnation: Incarnation(incarnation.min(epoch.0)),
-            session: Session(session),
-            alive,
-            returned,
-        };
-        let roster =
-            Roster { epoch, entries: entries.into_iter().map(entry).collect(), memories: Vec::new() };
-        Message::Know(Know { node: NodeId(node), session: Session(session), roster })
-    })
+    (0u16..64, any::<u64>(), epoch(), entries, any::<bool>()).prop_map(
+        |(node, session, epoch, entries, copies)| {
+            let kept = |(life, by, ..): &(u32, u64, bool, bool)| Kept {
+                life: Incarnation(*life.min(&epoch.0)),
+                by: Copyset::from_bits(by & u64::MAX >> (64 - entries.len())),
+            };
+            let memories = entries.iter().filter(|_| copies).map(kept).collect();
+            let entry = |(incarnation, session, alive, returned): (u32, u64, bool, bool)| RosterEntry {
+                incarnation: Incarnation(incarnation.min(epoch.0)),
+                session: Session(session),
+                alive,
+                returned,
+            };
+            let roster = Roster { epoch, entries: entries.into_iter().map(entry).collect(), memories };
+            Message::Know(Know { node: NodeId(node), session: Session(session), roster })
+        },
+    )
 }
 
 fn view() -> impl Strategy<Value = Message> {

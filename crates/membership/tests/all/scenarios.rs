@@ -4,7 +4,7 @@ use crate::rig;
 
 use membership::coordinator::Phase;
 use rig::{Faults, Rig};
-use wire::{Nanos, NodeId, SwitchEpoch};
+use wire::{Copyset, Nanos, NodeId, SwitchEpoch};
 
 const T: Nanos = Nanos::from_millis(1000);
 
@@ -418,4 +418,57 @@ fn a_view_arrives_at_once_on_a_network_that_doubles_everything() {
         most.is_some_and(|dropped| (1..=10).contains(&dropped)),
         "not by trying again and again: {most:?}"
     );
+}
+
+#[test]
+fn what_a_node_has_copied_counts_in_its_epoch_and_the_next_one() {
+    let mut rig = Rig::formed(41, 4);
+    let nodes = |ids: &[u16]| ids.iter().map(|id| NodeId(*id)).collect::<Copyset>();
+    // Of the first memory: who has it, and who is getting it.
+    let first = |rig: &Rig| rig.coordinator().memories().next().unwrap();
+    assert_eq!(first(&rig), (nodes(&[0, 1]), nodes(&[])));
+    rig.processes[0].killed = true;
+    assert!(rig.run_until(Nanos(2 * T.0), |rig| goes_on_without(rig, 0)));
+    assert_eq!(first(&rig), (nodes(&[1]), nodes(&[2])));
+    let epoch = rig.processes[2].member.epoch();
+    rig.processes[2].member.set_whole((SwitchEpoch(epoch.0 - 1), nodes(&[0])));
+    rig.run_for(of_timeout(6));
+    assert_eq!(first(&rig), (nodes(&[1]), nodes(&[2])), "that was before");
+    rig.processes[2].member.set_whole((epoch, nodes(&[0])));
+    rig.run_for(of_timeout(6));
+    assert_eq!(first(&rig), (nodes(&[1, 2]), nodes(&[])));
+    assert_eq!(
+        rig.coordinator().roster().memories[0].by,
+        nodes(&[1]),
+        "the roster of an epoch stays as it is"
+    );
+    rig.processes[1].killed = true;
+    assert!(rig.run_until(Nanos(2 * T.0), |rig| goes_on_without(rig, 1)));
+    let life = rig.coordinator().roster().memories[0].life;
+    assert_eq!(first(&rig), (nodes(&[2]), nodes(&[3])));
+    // With the last one that has it, it is gone, and begins anew.
+    rig.processes[2].killed = true;
+    assert!(rig.run_until(Nanos(2 * T.0), |rig| goes_on_without(rig, 2)));
+    assert_eq!(first(&rig), (nodes(&[3]), nodes(&[])));
+    assert!(rig.coordinator().roster().memories[0].life > life);
+}
+
+#[test]
+fn a_node_that_comes_back_has_nothing_and_gets_its_memory_again() {
+    let mut rig = Rig::formed(42, 3);
+    let nodes = |ids: &[u16]| ids.iter().map(|id| NodeId(*id)).collect::<Copyset>();
+    let memories = |rig: &Rig| rig.coordinator().memories().collect::<Vec<_>>();
+    rig.processes[1].killed = true;
+    let back = rig.start(NodeId(1), true);
+    assert!(rig.run_until(of_timeout(4), Rig::is_settled));
+    let now = [(nodes(&[0]), nodes(&[1])), (nodes(&[2]), nodes(&[1])), (nodes(&[0, 2]), nodes(&[]))];
+    assert_eq!(memories(&rig), now);
+    // It has both again; who has the third is as it was.
+    let epoch = rig.processes[back].member.epoch();
+    rig.processes[back].member.set_whole((epoch, nodes(&[0, 1])));
+    rig.run_for(of_timeout(6));
+    rig.processes[0].killed = true;
+    assert!(rig.run_until(Nanos(2 * T.0), |rig| goes_on_without(rig, 0)));
+    let now = [(nodes(&[1]), nodes(&[2])), (nodes(&[1, 2]), nodes(&[])), (nodes(&[2]), nodes(&[1]))];
+    assert_eq!(memories(&rig), now);
 }

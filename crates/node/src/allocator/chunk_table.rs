@@ -39,6 +39,23 @@ pub enum GiveBackRefused {
     Live,
 }
 
+/// A chunk of a table, or a live block of one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Step {
+    /// The block, or the first one of the chunk.
+    pub first: BlockTag,
+    /// Whose chunk it is.
+    pub owner: NodeId,
+    /// Its owner died.
+    pub orphaned: bool,
+    /// What the chunk is for.
+    pub discipline: Discipline,
+    /// It is the chunk.
+    pub is_chunk: bool,
+    /// When that chunk was last taken back from an allocator that died; 0: never.
+    pub taken_back: SwitchEpoch,
+}
+
 /// A chunk in use by a node's allocator.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Grant {
@@ -143,6 +160,77 @@ impl ChunkTable {
             let slot = usize::try_from(chunk).expect("the table has this chunk");
             self.chunks[slot] =
                 Some(Grant { owner: node, orphaned: false, discipline, live: LiveBlocks::default() });
+        }
+        true
+    }
+
+    /// A table that another one is copied to, from this epoch on. What is free in that one then, no allocator of before has.
+    #[must_use]
+    pub fn copied_from(self, epoch: SwitchEpoch) -> Self {
+        Self { taken_back: self.taken_back.iter().map(|_| epoch).collect(), ..self }
+    }
+
+    /// What comes at this place or behind it, of all that is granted and live: for whoever copies the table. Places begin at 0.
+    pub fn step(&self, place: u64) -> Option<Step> {
+        let (mut chunk, mut index) = (place >> 32, place & u64::from(u32::MAX));
+        while let Some(grant) = self.chunks.get(usize::try_from(chunk).ok()?) {
+            if let Some(grant) = grant {
+                let usable = self.usable(chunk);
+                let start = self.geometry.blocks_of(chunk).start;
+                let live = |number: &u64| grant.live.contains(self.geometry.index_in_chunk(*number));
+                // The chunk itself, and then its blocks, counted from 1.
+                let found = match index {
+                    0 => Some(usable.start),
+                    _ => (start + index - 1..usable.end).find(live),
+                };
+                if let Some(number) = found {
+                    let addr = GlobalAddr::new(self.home, number << self.geometry.block.shift());
+                    return Some(Step {
+                        first: self.geometry.block.tag(addr),
+                        owner: grant.owner,
+                        orphaned: grant.orphaned,
+                        discipline: grant.discipline,
+                        is_chunk: index == 0,
+                        taken_back: self.taken_back[chunk as usize],
+                    });
+                }
+            }
+            (chunk, index) = (chunk + 1, 0);
+        }
+        None
+    }
+
+    /// The place behind a chunk with this block, or behind this block.
+    pub fn place_behind(&self, tag: BlockTag, is_chunk: bool) -> u64 {
+        let number = self.geometry.block_of(tag.addr());
+        let index = if is_chunk { 1 } else { self.geometry.index_in_chunk(number) as u64 + 2 };
+        self.geometry.chunk_of(number) << 32 | index
+    }
+
+    /// Takes what another table of the same memory has at some place. False if there is no such chunk, it is granted to another node,
+    /// or not at all, if this is a block.
+    pub fn take(&mut self, step: &Step) -> bool {
+        let number = self.geometry.block_of(step.first.addr());
+        if step.first.home() != self.home || number == 0 || number >= self.blocks {
+            return false;
+        }
+        let slot = usize::try_from(self.geometry.chunk_of(number)).expect("the table has this chunk");
+        let index = self.geometry.index_in_chunk(number);
+        let Step { owner, orphaned, discipline, .. } = *step;
+        if step.is_chunk {
+            self.taken_back[slot] = step.taken_back;
+            self.chunks[slot].get_or_insert_with(|| Grant {
+                owner,
+                orphaned,
+                discipline,
+                live: LiveBlocks::default(),
+            });
+        }
+        let Some(grant) = self.chunks[slot].as_mut().filter(|grant| grant.owner == owner) else {
+            return false;
+        };
+        if !step.is_chunk {
+            grant.live.set(index..index + 1, true);
         }
         true
     }

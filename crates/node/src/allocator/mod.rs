@@ -46,7 +46,7 @@ mod slabs;
 
 pub use add_chunk::ChunkRefused;
 pub use allocate::Outcome;
-pub use chunk_table::{ChunkTable, GiveBackRefused, MarkRefused, OutOfMemory};
+pub use chunk_table::{ChunkTable, GiveBackRefused, MarkRefused, OutOfMemory, Step};
 pub use free::{Freed, NotAnAllocation, NotQuarantined};
 pub use geometry::ChunkSize;
 pub use node_side::{Allocator, Usage};

@@ -67,6 +67,10 @@ pub struct Counters {
     pub batched: u64,
     /// Batches of dead nodes that this one took part in, and that took effect.
     pub inherited: u64,
+    /// Memories that were copied to this node.
+    pub refilled: u64,
+    /// Blocks that came with them.
+    pub refilled_blocks: u64,
     /// Most refusals that one operation saw before it was granted.
     pub worst_refusals: u64,
     /// Packets dropped, by [`Drop`].
@@ -119,6 +123,8 @@ impl Counters {
         self.batches += other.batches;
         self.batched += other.batched;
         self.inherited += other.inherited;
+        self.refilled += other.refilled;
+        self.refilled_blocks += other.refilled_blocks;
         self.worst_refusals = self.worst_refusals.max(other.worst_refusals);
     }
 }

@@ -15,6 +15,7 @@ use alloc::vec::Vec;
 use sorted::Map;
 use wire::{
     AllRules, BlockTag, Copyset, Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal, Rules, SlotId,
+    SwitchEpoch,
 };
 
 use crate::allocator::BlockRange;
@@ -330,6 +331,11 @@ impl<R: Rules> Node<R> {
     /// What this node may do with a block that it has cached like this: with one that is protected until its batch is committed, all.
     pub fn access(&self, tag: BlockTag, cached: Access) -> Access {
         self.copies.access(tag, cached)
+    }
+
+    /// The memories with copies that this node has whole, counted from the first of them; and in which epoch that is so.
+    pub fn whole_memories(&self) -> (SwitchEpoch, Copyset) {
+        (self.config.switch_epoch, self.copies.whole_at(self.config.id))
     }
 
     /// The entry of a block in the directory of its home, if that is here.

@@ -33,7 +33,7 @@ impl<R: Rules> Node<R> {
         if let Err(why) = self.admit(at, packet, store, out) {
             return self.counters.drop(why);
         }
-        if packet.kind >= PacketKind::Prepare && packet.kind <= PacketKind::Replicated {
+        if packet.kind >= PacketKind::Prepare && packet.kind <= PacketKind::Refilled {
             if !self.on_packet_of_copies(at, message, store, out) {
                 self.counters.drop(Drop::Nonsense);
             }

@@ -1,8 +1,8 @@
 //! The home's half of the allocator, one rule at a time.
 
-use node::allocator::{BlockRange, ChunkSize, ChunkTable, GiveBackRefused, MarkRefused, OutOfMemory};
+use node::allocator::{BlockRange, ChunkSize, ChunkTable, GiveBackRefused, MarkRefused, OutOfMemory, Step};
 use wire::Discipline::{Coherent, LockOnly};
-use wire::{BlockSize, BlockTag, GlobalAddr, NodeId};
+use wire::{BlockSize, BlockTag, GlobalAddr, NodeId, SwitchEpoch};
 
 const HOME: NodeId = NodeId(1);
 const ALICE: NodeId = NodeId(0);
@@ -201,4 +201,71 @@ fn memory_that_was_given_back_may_obey_another_discipline_at_another_node() {
     assert_eq!(table.mark(ALICE, granted, Some(Coherent)), Err(MarkRefused::NotGranted));
     table.mark(BOB, granted, Some(LockOnly)).unwrap();
     assert_eq!(table.discipline_of(tag(1)), Some(LockOnly));
+}
+
+#[test]
+fn a_table_is_copied_place_by_place() {
+    let (died, began) = (SwitchEpoch(5), SwitchEpoch(7));
+    let mut table = table(8 * CHUNK);
+    for (node, chunks) in [(ALICE, 1), (BOB, 2), (ALICE, 1), (BOB, 1)] {
+        table.grant(node, bytes(CHUNK * chunks) - bytes(1), Coherent).unwrap();
+    }
+    table.grant(BOB, 1, LockOnly).unwrap();
+    table.mark(ALICE, blocks(1, 4), Some(Coherent)).unwrap();
+    table.mark(BOB, blocks(2 * CHUNK - 1, 2 * CHUNK + 1), Some(Coherent)).unwrap();
+    table.mark(BOB, blocks(2 * CHUNK - 1, 2 * CHUNK), None).unwrap();
+    // What it had without live blocks is free again, and somebody gets it.
+    table.orphan(ALICE, died);
+    table.grant(BOB, 1, Coherent).unwrap();
+    let mut copy = self::table(8 * CHUNK).copied_from(began);
+    let (mut place, mut order) = (0, Vec::new());
+    while let Some(step) = table.step(place) {
+        assert!(copy.take(&step) && copy.take(&step), "{step:?} is taken, and once more");
+        let behind = table.place_behind(step.first, step.is_chunk);
+        assert!(behind > place);
+        (place, order) = (behind, [order, vec![(step.first, step.is_chunk)]].concat());
+    }
+    let blocks_of = |chunk: bool| order.iter().filter(move |(_, is)| *is == chunk).map(|(first, _)| *first);
+    assert_eq!(blocks_of(false).collect::<Vec<_>>(), table.live_blocks().collect::<Vec<_>>());
+    let chunks = [1, CHUNK, 2 * CHUNK, 3 * CHUNK, 4 * CHUNK, 5 * CHUNK];
+    assert_eq!(blocks_of(true).collect::<Vec<_>>(), chunks.map(tag));
+    copy.assert_invariants();
+    assert_eq!((copy.live_bytes(), copy.granted_bytes()), (table.live_bytes(), table.granted_bytes()));
+    for number in 0..8 * CHUNK {
+        let (addr, tag) = (tag(number).addr(), tag(number));
+        assert_eq!(
+            (copy.owner_of(addr), copy.discipline_of(tag)),
+            (table.owner_of(addr), table.discipline_of(tag))
+        );
+        for called in (1..=7).map(SwitchEpoch).filter(|_| table.owner_of(addr).is_some()) {
+            assert_eq!(
+                copy.is_orphaned(addr, called),
+                table.is_orphaned(addr, called),
+                "block {number} in {called:?}"
+            );
+        }
+    }
+    // What was free when it was copied had no allocator.
+    assert!(copy.grant_this(BOB, blocks(7 * CHUNK, 8 * CHUNK), Coherent));
+    assert!(
+        copy.is_orphaned(tag(7 * CHUNK).addr(), SwitchEpoch(6))
+            && !copy.is_orphaned(tag(7 * CHUNK).addr(), began)
+    );
+}
+
+#[test]
+fn nothing_is_taken_that_is_no_place_of_this_table() {
+    let mut table = table(4 * CHUNK);
+    let range = table.grant(ALICE, 1, Coherent).unwrap();
+    table.mark(ALICE, range, Some(Coherent)).unwrap();
+    let (chunk, block) = (table.step(0).unwrap(), table.step(1).unwrap());
+    let mut copy = self::table(4 * CHUNK).copied_from(SwitchEpoch(1));
+    assert!(!copy.take(&block), "its chunk has not come");
+    for first in [tag(0), tag(4 * CHUNK), BLOCK.tag(GlobalAddr::new(BOB, bytes(1)))] {
+        assert!(!copy.take(&Step { first, ..chunk }), "{first:?}");
+    }
+    assert!(copy.take(&chunk) && copy.take(&block));
+    assert!(!copy.take(&Step { owner: BOB, ..chunk }) && !copy.take(&Step { owner: BOB, ..block }));
+    assert_eq!(table.step(u64::MAX), None);
+    assert_eq!(table.step(u64::from(u32::MAX)), None);
 }

@@ -40,7 +40,7 @@ pub(crate) enum Counted {
     Resubmit,
 }
 
-const KINDS: usize = PacketKind::Replicated as usize + 1;
+const KINDS: usize = PacketKind::Refilled as usize + 1;
 const REFUSALS: usize = Refusal::ALL.len() + 1;
 
 /// Counts since the switch began.

@@ -77,7 +77,9 @@ fn expected(kind: PacketKind, to: Endpoint) -> Haste {
         | PacketKind::Inquire
         | PacketKind::Inquired
         | PacketKind::Replicate
-        | PacketKind::Replicated => Urgent,
+        | PacketKind::Replicated
+        | PacketKind::Refill
+        | PacketKind::Refilled => Urgent,
     }
 }
 

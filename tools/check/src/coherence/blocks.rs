@@ -6,8 +6,8 @@ use node::allocator::ChunkSize;
 use node::{Backoff, Effect, HoldTime, Message, Moment, Node, NodeConfig, Outcome};
 use switch::coherence::{self, Dump, Resubmit, Switch};
 use wire::{
-    AllRules, BlockSize, BlockTag, Discipline, Endpoint, GlobalAddr, Nanos, NodeId, Packet, PacketKind,
-    Rules, SlotId,
+    AllRules, BlockSize, BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, Nanos, NodeId, Packet,
+    PacketKind, Rules, SlotId, SwitchEpoch,
 };
 
 use super::coverage::Coverage;
@@ -345,6 +345,10 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
 
     fn on_switch_stopped(&mut self, _: &mut Bench<M>) {
         self.resubmits.clear();
+    }
+
+    fn whole_memories(&self, node: NodeId) -> (SwitchEpoch, Copyset) {
+        self.nodes[node.index()].0.whole_memories()
     }
 
     fn on_node_stopped(&mut self, bench: &mut Bench<M>, node: NodeId) {

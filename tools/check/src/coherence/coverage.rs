@@ -4,7 +4,7 @@ use switch::coherence::tables::{CHECK, FORWARD};
 use switch::coherence::{Counters, Drop};
 use wire::{Endpoint, Packet, PacketKind, Refusal, Status};
 
-const KINDS: usize = PacketKind::Replicated as usize + 1;
+const KINDS: usize = PacketKind::Refilled as usize + 1;
 
 /// How often each was seen.
 #[derive(Clone, Debug)]

@@ -84,7 +84,7 @@ impl Plan {
         // Nodes have several blocks of their own, so that batches are more than one.
         plan.world.blocks += 4;
         plan.world.buckets += random.below(4);
-        // So that few memories are lost: there is nobody who copies them again.
+        // Not so many that nothing is copied again before the next one.
         plan.rack.restarts.node = 1 + random.below(3) as u32;
         plan
     }

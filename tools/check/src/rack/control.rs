@@ -215,9 +215,25 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
         self.world.on_switch_stopped(&mut self.bench);
     }
 
+    /// What nodes have copied since the epoch began.
+    fn hear_of_copies(&mut self) {
+        let nodes = self.bench.plan.nodes as u16;
+        for node in (0..nodes).map(NodeId) {
+            let (epoch, whole) = self.world.whole_memories(node);
+            let control = &mut self.bench.control;
+            if control.works(node) && epoch == control.view.epoch {
+                for nth in whole.iter() {
+                    let kept = &mut control.memories[nth.index()];
+                    kept.by = kept.by.with(node);
+                }
+            }
+        }
+    }
+
     /// A node dies, with its threads and all that it had.
     fn stop_node(&mut self, node: NodeId) {
         self.bench.note(None, || format!("=== {node} dies"));
+        self.hear_of_copies();
         let control = &mut self.bench.control;
         control.up = control.up.without(node);
         control.untold = control.untold.without(node);
@@ -257,12 +273,16 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
         if !self.bench.control.changed {
             return Ok(());
         }
+        self.hear_of_copies();
         self.world.on_epoch_ends(&mut self.bench);
         let control = &mut self.bench.control;
         let view = &mut control.view;
         let size = (control.incarnations.len(), self.bench.plan.copies);
         for (i, kept) in control.memories.iter_mut().enumerate().filter(|(_, kept)| kept.by.is_empty()) {
             *kept = Kept::anew(Incarnation(kept.life.0 + 1), i, size, control.up);
+        }
+        for (i, kept) in control.memories.iter_mut().enumerate() {
+            kept.trim(i, size, control.up);
         }
         view.memories.clone_from(&control.memories);
         view.epoch = SwitchEpoch(view.epoch.0 + 1);

@@ -245,6 +245,11 @@ pub trait World<M>: Sized {
     /// The switch has lost all that it knew.
     fn on_switch_stopped(&mut self, bench: &mut Bench<M>);
 
+    /// The memories with copies that a node has whole, and in which epoch it says so.
+    fn whole_memories(&self, _node: NodeId) -> (SwitchEpoch, Copyset) {
+        (SwitchEpoch(0), Copyset::EMPTY)
+    }
+
     /// A node has died, with its threads and all that it had.
     fn on_node_stopped(&mut self, bench: &mut Bench<M>, node: NodeId);
 

@@ -97,9 +97,10 @@ fn a_prefix_of_what_a_dead_node_wrote_survives() {
     println!("{sum:#?}");
     if seeds().count() > 1 {
         assert!(sum.faults[Fault::NodeDied] > 0 && sum.faults[Fault::NodeReturned] > 0, "{:?}", sum.faults);
-        let Counters { batches, batched, inherited, .. } = sum.seen.protocol;
+        let Counters { batches, batched, inherited, refilled, .. } = sum.seen.protocol;
         assert!(batched > batches && batches > 0, "{batched} blocks in {batches} batches");
         assert!(inherited > 0, "batches of dead nodes took effect");
+        assert!(refilled > 0, "memories were copied again");
         assert!(sum.seen.syncs > 0 && sum.seen.died > 0, "some writes are synced, and some are lost");
     }
 }

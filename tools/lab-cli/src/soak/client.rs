@@ -14,6 +14,9 @@ use super::shared::Shared;
 use cli::clock::Moment;
 use cli::processes::Teller;
 
+/// With copies, one of so many operations is followed by a `sync`.
+const SYNCS: u64 = 16;
+
 /// One thread that works on the words.
 pub(super) struct Client {
     number: u64,
@@ -90,7 +93,7 @@ impl Client {
                 std::thread::sleep(Duration::from_micros(100));
                 continue;
             }
-            let outcome = self.operate(word, &mut log);
+            let outcome = self.operate(word, &mut log).and_then(|()| self.sync(&mut log));
             self.shared.doing(self.at, None);
             if let Err(error) = outcome {
                 self.shared.on_error(error, word.key, &self.teller);
@@ -154,6 +157,19 @@ impl Client {
                 return Err(error);
             }
         }
+        Ok(())
+    }
+
+    /// Now and then, with `--copies`.
+    fn sync(&mut self, log: &mut Log) -> Result<(), Error> {
+        if self.task.copies == 1 || !self.random.bits().is_multiple_of(SYNCS) {
+            return Ok(());
+        }
+        self.shared.doing(self.at, Some(("to sync, after", 0)));
+        let invoke = Moment::now();
+        self.node.sync()?;
+        let synced = Entry { key: 0, did: Did::Synced, invoke, ret: Some(Moment::now()) };
+        log.done(synced).expect("the history can be written");
         Ok(())
     }
 

@@ -39,6 +39,13 @@ impl Soak<'_> {
                 if let Some(slot) = self.words.iter().position(|word| word.key == key)
                     && !self.wanted.contains_key(&slot)
                 {
+                    let (copies, deaths) = (usize::from(self.args.copies), self.died.len());
+                    if copies > 1 && deaths < copies {
+                        let lost = format!(
+                            "word {key} is lost: it has {copies} copies, and {deaths} nodes have died"
+                        );
+                        return Err(Fault::failed(lost));
+                    }
                     self.want(slot)?;
                 }
             }
@@ -51,6 +58,7 @@ impl Soak<'_> {
             Event::Stuck { what } => {
                 return Err(Fault::Stuck(format!("{}: {what}", self.workers.name(at))));
             }
+            Event::Copies { whole } => self.has_copies = Some(whole),
             Event::Idle | Event::Looked | Event::Audited(_) | Event::Witnessed => {}
         }
         Ok(())
@@ -82,6 +90,10 @@ impl Soak<'_> {
         let mut task = self.tasks[at].clone();
         // Its clients are others than those of its former incarnation.
         task.first_client += self.incarnations * 1000;
+        let ended = std::mem::replace(&mut self.first_clients[at], task.first_client);
+        if at != SWITCH {
+            self.died.push(ended..ended + u64::from(task.threads));
+        }
         task.seed = task.seed.wrapping_add(self.incarnations << 32);
         self.workers.restart(at, &task)?;
         self.ask_others(at)

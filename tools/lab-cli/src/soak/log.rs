@@ -23,6 +23,8 @@ pub(super) enum Did {
     Wrote(u64),
     /// Saw the first, and made it the second.
     Changed(u64, u64),
+    /// All that its node had written survives the node.
+    Synced,
 }
 
 /// One operation.
@@ -41,6 +43,7 @@ impl Entry {
             Did::Read(value) => (1, value, 0),
             Did::Wrote(value) => (2, value, 0),
             Did::Changed(old, new) => (3, old, new),
+            Did::Synced => (4, 0, 0),
         };
         let ret = self.ret.map_or(0, Moment::nanos);
         let words = [kind, self.key, first, second, self.invoke.nanos(), ret];
@@ -57,6 +60,7 @@ impl Entry {
             1 => Did::Read(word(2)),
             2 => Did::Wrote(word(2)),
             3 => Did::Changed(word(2), word(3)),
+            4 => Did::Synced,
             _ => return None,
         };
         let ret = (word(5) != 0).then(|| Moment::of_nanos(word(5)));
@@ -121,12 +125,14 @@ mod tests {
         log.done(entry(Did::Read(1), at)).unwrap();
         log.intend(entry(Did::Wrote(2), None)).unwrap();
         log.done(entry(Did::Changed(1, 2), at)).unwrap();
+        log.done(entry(Did::Synced, at)).unwrap();
         log.intend(entry(Did::Wrote(3), None)).unwrap();
         log.unknown();
         log.intend(entry(Did::Wrote(4), None)).unwrap();
         let expected = [
             entry(Did::Read(1), at),
             entry(Did::Changed(1, 2), at),
+            entry(Did::Synced, at),
             entry(Did::Wrote(3), None),
             entry(Did::Wrote(4), None),
         ];

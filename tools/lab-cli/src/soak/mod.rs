@@ -6,7 +6,8 @@
 //!            meanwhile: the switch, or a node, is killed and comes back; or a node is stopped and continued
 //!          clients halt; one node reads all words; the round's history must be linearizable, key by key
 //! ```
-//! A word whose contents died with a node is given up, and another one is allocated in its place. When a round does not
+//! A word whose contents died with a node is given up, and another one is allocated in its place. With copies, words outlive
+//! nodes: what a dead node did after what it synced, or others saw, may not have happened; nothing else is forgiven. When a round does not
 //! end, or an answer was wrong, what can be known of that is left in a directory.
 //!
 //! | file | concern |
@@ -53,6 +54,7 @@ Examples:
   rackmem-lab soak --rounds 60 --round-seconds 60   an hour
   rackmem-lab soak --transport shm --harm switch    only the switch dies
   rackmem-lab soak --transport wire --keep /sys/fs/bpf/soak
+  rackmem-lab soak --copies 2 --harm node           words outlive nodes, as far as they were synced or seen
 
 Exit codes: 1 an answer was wrong, 3 a client was stuck, 4 a machine of the protocol panicked.";
 
@@ -110,6 +112,9 @@ pub(crate) struct Args {
     /// Every other operation goes through a pointer into mapped memory
     #[arg(long)]
     mapped: bool,
+    /// Nodes that keep each word; with 2 or 3, clients also sync, and no word may be lost
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
+    copies: u8,
     /// Operations a second of each client, at most: histories are kept until they are judged
     #[arg(long, default_value_t = 2000)]
     rate: u32,
@@ -137,6 +142,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         return Err(Fault::usage(format_args!(
             "--keep {} is for a program in the kernel: add --transport wire",
             keep.display()
+        )));
+    }
+    if args.copies > 1 && (args.mapped || args.has_cables()) {
+        return Err(Fault::usage(
+            "memory with copies is neither mapped nor known to a switch in the kernel: leave --mapped and --transport wire out",
+        ));
+    }
+    if u16::from(args.copies) > args.nodes {
+        return Err(Fault::usage(format_args!(
+            "{} nodes cannot keep {} copies: add --nodes {}",
+            args.nodes, args.copies, args.copies
         )));
     }
     if args.mapped {
@@ -168,11 +184,12 @@ fn soak(args: &Args, interrupt: &Interrupt) -> Result<(), Fault> {
     match outcome {
         Err(Fault::Interrupted) | Ok(()) if interrupt.requested() => Err(Fault::Interrupted),
         Err(Fault::Failed(message)) => Err(Fault::Failed(format!(
-            "{message}\n  run: rackmem-lab soak --seed {} --transport {}{} (what processes do at the same time differs from \
+            "{message}\n  run: rackmem-lab soak --seed {} --transport {}{}{} (what processes do at the same time differs from \
              run to run)",
             args.seed,
             args.transport.name(),
-            if args.mapped { " --mapped" } else { "" }
+            if args.mapped { " --mapped" } else { "" },
+            if args.copies > 1 { format!(" --copies {}", args.copies) } else { String::new() }
         ))),
         other => other,
     }

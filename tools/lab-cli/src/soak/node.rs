@@ -14,7 +14,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use rackmem::transport::Transport;
-use rackmem::{Discipline, GlobalAddr, Nanos, NodeHandle, NodeId, ProcessConfig, Rack, Timing};
+use rackmem::{Discipline, GlobalAddr, Nanos, NodeHandle, NodeId, ProcessConfig, Rack, SwitchReport, Timing};
 use serde::{Deserialize, Serialize};
 use simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
 use simulated::faulty::Faulty;
@@ -45,6 +45,8 @@ pub(crate) struct Task {
     pub(super) timeout: Duration,
     pub(super) rate: u32,
     pub(super) mapped: bool,
+    /// On how many nodes each word is.
+    pub(super) copies: u8,
     /// An operation that takes longer does not get on.
     pub(super) stuck: Duration,
     pub(super) histories: PathBuf,
@@ -72,6 +74,8 @@ pub(crate) enum Order {
     Halt,
     /// Read all words, and say what they hold.
     Audit,
+    /// Say whether all memories with copies are on as many nodes as they are to be. For the switch.
+    Copies,
     /// You were stopped: say what became of you meanwhile.
     Continued,
     /// Write into this file what you are in the middle of.
@@ -93,6 +97,8 @@ pub(crate) enum Event {
     Looked,
     /// What the words hold: key, value, when they were asked and when they had answered.
     Audited(Vec<(u64, u64, Moment, Moment)>),
+    /// Whether all copies are there.
+    Copies { whole: bool },
     /// The rack has declared this node dead.
     Fenced,
     /// An operation does not get on.
@@ -120,9 +126,18 @@ pub(crate) fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) 
     teller.tell(Event::Joined);
     match joined {
         Joined::Switch { transport, watch } => loop {
-            if let Order::Evidence(file) = orders.next() {
-                let text = format!("{:#?}\n{:?}\n", watch.report(), transport.counters().counts());
-                witness(&file, &text, teller);
+            match orders.next() {
+                Order::Evidence(file) => {
+                    let text = format!("{:#?}\n{:?}\n", watch.report(), transport.counters().counts());
+                    witness(&file, &text, teller);
+                }
+                Order::Copies => {
+                    let all = |report: SwitchReport| {
+                        report.memories.iter().all(|memory| memory.kept_by.len() >= report.copies)
+                    };
+                    teller.tell(Event::Copies { whole: watch.report().is_some_and(all) });
+                }
+                _ => {}
             }
         },
         Joined::Node(_, rack) => work(task, rack, orders, teller),
@@ -154,8 +169,9 @@ fn work(task: Task, rack: Rack, orders: &Orders<Order>, teller: &Teller<Event>) 
         in_background("client", move || client.run())?;
     }
     let (order, ordered) = mpsc::channel();
+    let (shared_too, teller_too) = (Arc::clone(&shared), teller.clone());
     let obedient =
-        Obedient { here: rack.here(), shared: Arc::clone(&shared), pointers, teller: teller.clone() };
+        Obedient { here: rack.here(), copies: task.copies, shared: shared_too, pointers, teller: teller_too };
     in_background("orders taken", move || obedient.run(&ordered))?;
     let watched = (rack.clone(), Arc::clone(&shared), teller.clone());
     in_background("watch", move || watch(&watched.0, &watched.1, task.stuck, &watched.2))?;
@@ -200,6 +216,7 @@ fn watch(rack: &Rack, shared: &Shared, stuck: Duration, teller: &Teller<Event>) 
 /// Does what the command orders, one after the other.
 struct Obedient {
     here: NodeHandle,
+    copies: u8,
     shared: Arc<Shared>,
     pointers: Option<Arc<Pointers>>,
     teller: Teller<Event>,
@@ -212,7 +229,10 @@ impl Obedient {
             match order {
                 Order::Allocate { slot, key, home } => {
                     self.shared.doing(me, Some(("to allocate", key)));
-                    let addr = self.here.alloc(APART, NodeId(home), Discipline::Coherent).ok();
+                    let addr = match self.copies {
+                        1 => self.here.alloc(APART, NodeId(home), Discipline::Coherent).ok(),
+                        _ => self.here.alloc_with_copies(APART, NodeId(home)).ok(),
+                    };
                     self.shared.doing(me, None);
                     self.teller.tell(Event::Allocated { slot, key, addr: addr.map(GlobalAddr::bits) });
                 }
@@ -251,7 +271,9 @@ impl Obedient {
                         self.teller.tell(Event::Audited(values));
                     }
                 }
-                Order::Continued | Order::Evidence(_) => unreachable!("the main thread has done it"),
+                Order::Continued | Order::Evidence(_) | Order::Copies => {
+                    unreachable!("the main thread has done it")
+                }
             }
         }
     }

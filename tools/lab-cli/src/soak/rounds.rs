@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use rackmem::dataplane::network::Network;
 use random::Dice;
 use serde::Serialize;
 
+use super::events::LOOK_EVERY;
 use super::judge::{Values, judge};
 use super::log::{self, Did, Entry};
 use super::node::{Event, Order, Task, Word};
@@ -43,6 +45,11 @@ pub(super) struct Soak<'a> {
     /// Places that began another incarnation in this round. Their memory is not allocated from before the next one: a client
     /// may still be using an address of the former incarnation, and that would be another word's.
     pub(super) reborn: Vec<usize>,
+    /// The first client of each place as it is now, and the clients of nodes that have died in this round.
+    pub(super) first_clients: Vec<u64>,
+    pub(super) died: Vec<Range<u64>>,
+    /// What the switch has answered: all copies are there.
+    pub(super) has_copies: Option<bool>,
     pub(super) random: Dice,
     /// What the words held at the end of the last round.
     pub(super) values: Values,
@@ -84,7 +91,7 @@ impl<'a> Soak<'a> {
             block_bytes: 4096,
             cache: 1 << 20,
             memory: 16 << 20,
-            copies: 1,
+            copies: args.copies.into(),
             switch_entries: 4096,
             directory: Directory::Auto,
             queue: false,
@@ -112,6 +119,7 @@ impl<'a> Soak<'a> {
                     timeout: args.timeout(),
                     rate: args.rate,
                     mapped: args.mapped,
+                    copies: args.copies,
                     stuck: args.stuck(),
                     histories: histories.clone(),
                     seed: args.seed.wrapping_mul(1000).wrapping_add(at),
@@ -126,6 +134,9 @@ impl<'a> Soak<'a> {
             workers: Workers::start(named, runtime, interrupt)?,
             network: rendezvous.network().cloned(),
             joined: vec![false; tasks.len()],
+            first_clients: tasks.iter().map(|task| task.first_client).collect(),
+            died: Vec::new(),
+            has_copies: None,
             tasks,
             histories,
             words: vec![Word { key: 0, addr: 0 }; args.words as usize],
@@ -155,6 +166,7 @@ impl<'a> Soak<'a> {
         };
         let keys_before = self.keys;
         self.reborn.clear();
+        self.died.clear();
         let spread = self.args.round() / 4;
         let harm_at = spread + spread.mul_f64(self.dice(1000) as f64 / 1000.0);
         let back_after = match harm {
@@ -197,11 +209,12 @@ impl<'a> Soak<'a> {
         self.hear_until("nodes to come back", |soak| soak.joined.iter().all(|joined| *joined))?;
         self.go_again(victim, round)?;
         self.hear_until("words to be allocated", |soak| soak.wanted.is_empty())?;
+        self.wait_for_copies()?;
         let mut audited = self.halt()?;
         let mut clients = self.histories(round)?;
         let values: Values = audited.iter().map(|entry| (entry.key, read_value(entry))).collect();
         clients.push((u64::MAX / 4, std::mem::take(&mut audited)));
-        let judged = judge(&self.values, &clients)?;
+        let judged = judge(&self.values, &clients, if self.args.copies > 1 { &self.died } else { &[] })?;
         self.forget_histories()?;
         self.values = values;
         Ok(Told {
@@ -213,6 +226,20 @@ impl<'a> Soak<'a> {
             words_lost: self.keys - keys_before,
             worst_wait_ms: u64::try_from(judged.worst.as_millis()).unwrap_or(u64::MAX),
         })
+    }
+
+    /// Only then may another node die.
+    fn wait_for_copies(&mut self) -> Result<(), Fault> {
+        while self.args.copies > 1 {
+            self.has_copies = None;
+            self.workers.order(SWITCH, Order::Copies)?;
+            self.hear_until("the switch to say who has copies", |soak| soak.has_copies.is_some())?;
+            if self.has_copies == Some(true) {
+                break;
+            }
+            self.hear_for(LOOK_EVERY)?;
+        }
+        Ok(())
     }
 
     /// Pulls the cable of a node, or puts it back.
@@ -331,5 +358,6 @@ impl<'a> Soak<'a> {
 fn read_value(entry: &Entry) -> u64 {
     match entry.did {
         Did::Read(value) | Did::Wrote(value) | Did::Changed(_, value) => value,
+        Did::Synced => unreachable!("an audit only reads"),
     }
 }

@@ -64,9 +64,8 @@ fn the_switch_in_the_kernel_is_measured_beside_the_one_in_a_process() {
     let measured = |it: &serde_json::Value| ["measured", "yardstick", "ratio"].map(|name| it[name].as_f64());
     let is_some = |it: &serde_json::Value| measured(it).into_iter().all(|value| value > Some(0.0));
     let bare = &report["bare"];
-    assert!(
-        [&bare["of_three"], &bare["flood"], &report["miss"], &report["hand_over"]].into_iter().all(is_some)
-    );
+    let figures = [&bare["of_three"], &bare["flood"], &report["miss"], &report["hand_over"]];
+    assert!(figures.into_iter().all(is_some), "{report}");
     let apart = report["apart"].as_array().unwrap();
     assert_eq!(apart.iter().map(|it| it["sharing"].as_u64()).collect::<Vec<_>>(), [Some(0), Some(100)]);
     for with in apart {

@@ -82,6 +82,15 @@ pub(super) fn rack(status: &Status) -> String {
     ] {
         page.counter(name, help, count);
     }
+    for memory in &status.memories {
+        let labels = [("near", memory.near.to_string())];
+        let help = "Nodes that have a memory with copies whole, by the node that it is near.";
+        page.add(MetricKind::Gauge, "rackmem_memory_copies", help, &labels, memory.kept_by.len() as u64);
+    }
+    if !status.memories.is_empty() {
+        let help = "Copies of such memories that are missing.";
+        page.gauge("rackmem_memory_copies_missing", help, status.copies_missing());
+    }
     page.counter("rackmem_epochs", "Epochs that this switch has begun.", membership.epochs);
     page.counter(
         "rackmem_coordinator_stalls",
@@ -235,7 +244,7 @@ fn add_applications(page: &mut Page, node: u16, counts: &AttachCounts) {
     }
 }
 
-fn node_counters(counts: &NodeCounts) -> [(&'static str, &'static str, u64); 12] {
+fn node_counters(counts: &NodeCounts) -> [(&'static str, &'static str, u64); 13] {
     [
         ("rackmem_node_hits", "Accesses that found their block in the cache.", counts.hits),
         ("rackmem_node_misses", "Accesses that needed a coherence event.", counts.misses),
@@ -248,6 +257,7 @@ fn node_counters(counts: &NodeCounts) -> [(&'static str, &'static str, u64); 12]
         ("rackmem_node_faults", "Accesses to mapped memory that waited.", counts.faults),
         ("rackmem_node_faults_in_place", "Those that their threads resolved.", counts.faults_in_place),
         ("rackmem_node_blocks_ahead", "Blocks that came along with faults.", counts.blocks_ahead),
+        ("rackmem_node_refilled_bytes", "Bytes that came for missing copies.", counts.refilled_bytes),
         ("rackmem_node_lost_blocks", "Blocks of this home whose only current copy died.", counts.lost_blocks),
     ]
 }

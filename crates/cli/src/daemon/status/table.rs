@@ -7,7 +7,7 @@ use std::time::Duration;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 use rackmem::Nanos;
-use status::document::{Node, Status, Transport};
+use status::document::{Memory, Node, Status, Transport};
 use status::locks::Lock;
 
 use crate::size::Bytes;
@@ -65,6 +65,9 @@ pub(super) fn tables(status: &Status, before: Option<(Vec<Lock>, Duration)>) -> 
     let _ = writeln!(text, "  {}", moved(&switch.transport));
     let ended = shown(&membership.ended).unwrap_or_else(|| "none".to_owned());
     let _ = writeln!(text, "lives ended: {ended}; epochs begun here: {}", membership.epochs);
+    if !status.memories.is_empty() {
+        let _ = writeln!(text, "{}", copies(status));
+    }
     let _ = writeln!(text, "{}", nodes(&status.nodes));
     for node in &status.nodes {
         let Some(counts) = &node.counts else { continue };
@@ -109,6 +112,32 @@ pub(super) fn tables(status: &Status, before: Option<(Vec<Lock>, Duration)>) -> 
         let _ = writeln!(text, "{}", locks(&status.locks[..shown], before));
     }
     text
+}
+
+/// What memories with copies lack, and who is getting it.
+fn copies(status: &Status) -> String {
+    let lack: Vec<&Memory> =
+        status.memories.iter().filter(|memory| memory.kept_by.len() < status.copies).collect();
+    let (of, copies) = (status.memories.len(), status.copies);
+    if lack.is_empty() {
+        return format!("memories with copies: all {of} are on {copies} nodes");
+    }
+    let counts = status.nodes.iter().filter_map(|node| node.counts.as_ref());
+    let came: u64 = counts.map(|counts| counts.refilled_bytes).sum();
+    let list = |nodes: &[u16]| nodes.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+    let lines = lack.iter().map(|memory| match (memory.kept_by.as_slice(), memory.copied_to.as_slice()) {
+        ([], _) => format!("\n  that near node {}: nowhere", memory.near),
+        (have, []) => format!("\n  that near node {}: on {}; there is no node more", memory.near, list(have)),
+        (have, to) => {
+            format!("\n  that near node {}: on {}; being copied to {}", memory.near, list(have), list(to))
+        }
+    });
+    let (missing, whole) = (status.copies_missing(), of - lack.len());
+    format!(
+        "memories with copies: {whole} of {of} are on {copies} nodes, {missing} copies are missing ({} have come since nodes began){}",
+        Bytes(came),
+        lines.collect::<String>()
+    )
 }
 
 fn locks(locks: &[Lock], before: Option<(Vec<Lock>, Duration)>) -> Table {

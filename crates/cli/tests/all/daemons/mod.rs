@@ -407,3 +407,32 @@ fn a_rack_file_for_several_machines_names_them_and_asks_for_a_key() {
     fs::remove_file(home.path("rack.key")).unwrap();
     assert!(RackFile::parse(&home.path("rack.toml"), &text).is_err(), "there is no key file any more");
 }
+
+#[test]
+fn copies_that_are_missing_are_told_until_they_are_made() {
+    let home = Home::new("copies");
+    let written = home.output(&["rack-file", "--name", "lab", "--nodes", "3", "--transport", "shm"]);
+    let file = home.write("lab.toml", &written.replace("[rack]\n", "[rack]\ncopies = 2\n"));
+    let address = format!("127.0.0.1:{}", free_port());
+    let up = home.up(&["--config", &file, "--metrics", &address]);
+    let status = || home.output(&["status", "--config", &file]);
+    assert!(status().contains("memories with copies: all 3 are on 2 nodes\n"), "{}", status());
+    home.kill(&["node", "--id", "1"]);
+    let told = |line: &str| {
+        eventually(line, || status().contains(line));
+    };
+    // Node 2 gets what was on nodes 0 and 1, and node 0 what was on nodes 1 and 2; there is nothing in it.
+    told("memories with copies: all 3 are on 2 nodes\n");
+    eventually("metrics say so, too", || {
+        page(&address, "/metrics").contains("rackmem_memory_copies_missing 0\n")
+    });
+    home.kill(&["node", "--id", "2"]);
+    told("  that near node 0: on 0; there is no node more\n");
+    told("memories with copies: 0 of 3 are on 2 nodes, 3 copies are missing");
+    eventually("metrics say so, too", || {
+        page(&address, "/metrics").contains("rackmem_memory_copies_missing 3\n")
+    });
+    up.interrupt();
+    fs::remove_file(&file).unwrap();
+    home.assert_nothing_left();
+}

@@ -123,7 +123,7 @@ impl Rig {
         // Grows faster than any run makes epochs.
         let origin = SwitchEpoch(u32::try_from(self.now / 1_000_000).unwrap());
         let config = coordinator::CoordinatorConfig {
-            copies: 1,
+            copies: 2,
             nodes: self.nodes.into(),
             origin,
             session: self.random.bits(),

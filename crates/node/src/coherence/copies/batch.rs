@@ -154,11 +154,11 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
         let mut batch = self.copies.batch.take().expect("the caller has it");
         batch.blocks.extend(given.iter().map(|(tag, data)| (*tag, *data)));
         for (at, (tag, _)) in batch.blocks.iter().enumerate() {
-            for node in self.copies.hosts(tag.home()) {
-                match batch.participants.iter_mut().find(|to| to.node == *node) {
+            for node in self.copies.keepers(tag.home()) {
+                match batch.participants.iter_mut().find(|to| to.node == node) {
                     Some(to) => to.blocks.push(at),
                     None => batch.participants.push(Participant {
-                        node: *node,
+                        node,
                         incarnation: self.incarnations[node.index()],
                         blocks: alloc::vec![at],
                         sent: 0,

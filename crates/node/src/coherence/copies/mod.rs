@@ -29,6 +29,7 @@
 //! | `batch.rs` | the node that has changed blocks: what goes into a batch, and its two phases |
 //! | `participant.rs` | a node that keeps copies: it holds batches, and takes them into memory |
 //! | `fate.rs` | after a death: what became of a batch |
+//! | `refill.rs` | a memory is copied to one node more |
 //! | `waiting.rs` | what waits for a batch, and goes on after it |
 //!
 //! A home replicates its calls (`home/replicate.rs`). Everything else that a home knows is rebuilt in every epoch.
@@ -41,6 +42,7 @@
 pub(crate) mod batch;
 mod fate;
 mod participant;
+mod refill;
 pub(crate) mod waiting;
 
 use alloc::vec::Vec;
@@ -55,6 +57,7 @@ use crate::store::{Access, DataRef, FrameId, Pinned, Store};
 use batch::Batch;
 use fate::Inquiry;
 use participant::Held;
+use refill::Refill;
 use waiting::Then;
 
 /// An incarnation of a node.
@@ -64,8 +67,14 @@ type Life = (NodeId, Incarnation);
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Copies {
     nodes: usize,
-    /// The nodes that keep each such memory; the first one serves it.
+    /// The nodes that have each such memory whole; the first one serves it.
     hosts: Vec<Vec<NodeId>>,
+    /// The nodes that are getting it.
+    filling: Vec<Vec<NodeId>>,
+    /// What this node is getting, and what it has got since the epoch began.
+    refills: Map<NodeId, Refill>,
+    refilled: Copyset,
+    copies: usize,
     /// Blocks that this node has written since they were last protected.
     changed: Set<BlockTag>,
     /// Blocks that nobody else has, and that are protected.
@@ -109,6 +118,10 @@ impl Copies {
         Self {
             nodes: config.nodes,
             hosts: hosts_in(&view),
+            filling: alloc::vec![Vec::new(); view.memories.len()],
+            refills: Map::new(),
+            refilled: Copyset::EMPTY,
+            copies: config.copies,
             changed: Set::new(),
             owned: Set::new(),
             given: Map::new(),
@@ -138,6 +151,25 @@ impl Copies {
         memory.index().checked_sub(self.nodes).and_then(|at| self.hosts.get(at)).map_or(&[], Vec::as_slice)
     }
 
+    /// The nodes that have this memory, or are getting it: what is committed goes to all of them.
+    pub(crate) fn keepers(&self, memory: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let nth = memory.index().checked_sub(self.nodes).filter(|nth| *nth < self.hosts.len());
+        nth.into_iter().flat_map(|nth| self.hosts[nth].iter().chain(&self.filling[nth]).copied())
+    }
+
+    /// True if this node is getting that memory.
+    pub(crate) fn is_filling(&self, memory: NodeId, node: NodeId) -> bool {
+        let nth = memory.index().checked_sub(self.nodes).and_then(|nth| self.filling.get(nth));
+        nth.is_some_and(|filling| filling.contains(&node))
+    }
+
+    /// The memories with copies that this node has whole, counted from the first of them.
+    pub(crate) fn whole_at(&self, node: NodeId) -> Copyset {
+        let of_view = self.hosts.iter().enumerate().filter(|(_, hosts)| hosts.contains(&node));
+        let of_view: Copyset = of_view.map(|(nth, _)| NodeId(nth as u16)).collect();
+        of_view.union(self.refilled)
+    }
+
     /// The node that serves this memory.
     pub(crate) fn server(&self, memory: NodeId) -> Option<NodeId> {
         if memory.index() < self.nodes { Some(memory) } else { self.hosts(memory).first().copied() }
@@ -149,9 +181,9 @@ impl Copies {
         ids.zip(&self.hosts).filter(|(_, hosts)| !hosts.is_empty()).map(|(id, _)| id)
     }
 
-    /// Those that this node keeps.
+    /// Those that this node has, or is getting.
     pub(crate) fn kept_by(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-        self.served().filter(move |memory| self.hosts(*memory).contains(&node))
+        self.served().filter(move |memory| self.keepers(*memory).any(|it| it == node))
     }
 
     /// True if this block has copies.
@@ -183,6 +215,7 @@ impl Copies {
             && self.waiting.is_empty()
             && self.held.is_empty()
             && self.inquiries.is_empty()
+            && self.refills.is_empty()
     }
 
     /// When to repeat something.
@@ -192,7 +225,8 @@ impl Copies {
             return Nanos::MAX;
         }
         let batch = self.batch.as_ref().map_or(Nanos::MAX, |batch| batch.deadline);
-        self.inquiries.values().map(|inquiry| inquiry.deadline).fold(batch, Nanos::min)
+        let asked = self.inquiries.values().map(|inquiry| inquiry.deadline);
+        asked.chain(self.refills.values().map(|refill| refill.deadline)).fold(batch, Nanos::min)
     }
 
     pub(crate) fn invariants<S: Store>(&self, store: &S) {
@@ -281,6 +315,8 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
             return;
         }
         self.copies.hosts = hosts_in(view);
+        let copies = self.copies.copies;
+        self.copies.filling = (0..view.memories.len()).map(|i| view.filling(i, copies).collect()).collect();
         // Their requesters ask again.
         self.copies.answers.clear();
         // What is cached of memories that are gone is dropped, as of dead homes.
@@ -295,6 +331,7 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
         }
         self.batch_on_new_epoch(view, gone);
         self.ask_for_the_dead(view, dead);
+        self.begin_refills();
         (self.copies.gate, self.copies.has_told) = (self.want_batch(), false);
     }
 }

@@ -41,7 +41,9 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
         let is_block = !packet.tag.is_lock_entry()
             && self.config.block.offset_in_block(packet.tag.addr()) == 0
             && packet.tag.addr().offset() < self.config.memory;
-        if at >= of || !is_block || !self.copies.hosts(packet.tag.home()).contains(&self.config.id) {
+        // It may be a batch of before the last epoch, in which this node has ceased to keep some of its blocks: those are not taken
+        // into memory.
+        if at >= of || !is_block || !self.copies.has(packet.tag) {
             return self.counters.drop(Drop::Nonsense);
         }
         if self.copies.ended.get(&life).is_some_and(|(seq, _)| packet.seq <= *seq) {
@@ -91,12 +93,16 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
         let Some(held) = self.copies.held.remove(&life) else { return };
         self.copies.ended.insert(life, (held.seq, takes_effect));
         for (tag, data) in held.blocks {
-            let is_kept = self.copies.hosts(tag.home()).contains(&self.config.id);
-            if takes_effect && is_kept {
+            if takes_effect && self.keeps(tag) {
                 self.store.write_home(tag, data);
+                self.note_committed(tag);
             }
             self.store.discard(data);
         }
+    }
+
+    fn keeps(&self, tag: BlockTag) -> bool {
+        self.copies.keepers(tag.home()).any(|node| node == self.config.id)
     }
 
     /// True if this node may say that it holds the whole of it.

@@ -80,11 +80,19 @@ impl<R: Rules> Node<R> {
             (PacketKind::Committed, Endpoint::CacheAgent(_)) => cx.on_committed(packet),
             (PacketKind::Inquire, Endpoint::HomeAgent(_)) => cx.on_inquire(packet),
             (PacketKind::Inquired, Endpoint::HomeAgent(_)) => cx.on_inquired(packet),
-            (PacketKind::Replicate | PacketKind::Replicated, Endpoint::HomeAgent(_)) => {
-                return match self.copied.get_mut(&packet.tag.home()) {
-                    Some(home) if packet.kind == PacketKind::Replicate => home.on_replicate(cx, packet),
-                    Some(home) => home.on_replicated(cx, packet),
-                    None => false,
+            (
+                kind @ (PacketKind::Replicate
+                | PacketKind::Replicated
+                | PacketKind::Refill
+                | PacketKind::Refilled),
+                Endpoint::HomeAgent(_),
+            ) => {
+                let Some(home) = self.copied.get_mut(&packet.tag.home()) else { return false };
+                return match kind {
+                    PacketKind::Replicate => home.on_replicate(cx, packet),
+                    PacketKind::Replicated => home.on_replicated(cx, packet),
+                    PacketKind::Refill => home.on_refill(cx, packet),
+                    _ => home.on_refilled(cx, message),
                 };
             }
             _ => return false,
@@ -102,6 +110,7 @@ impl<R: Rules> Node<R> {
         let cx = &mut context!(self, at, store, out);
         cx.repeat_batch();
         cx.repeat_inquiries();
+        cx.repeat_refills();
     }
 
     /// After every input: batches go on as far as they come, and what waits for them, too.

@@ -136,6 +136,12 @@ impl HomeAgent {
         }
     }
 
+    /// The home of this memory, to which it is copied from the epoch on that begins.
+    pub(crate) fn of_a_copy(memory: NodeId, config: &NodeConfig) -> Self {
+        let home = Self::of(memory, config);
+        Self { chunks: home.chunks.copied_from(config.switch_epoch), ..home }
+    }
+
     fn me(&self) -> Endpoint {
         Endpoint::HomeAgent(self.node)
     }

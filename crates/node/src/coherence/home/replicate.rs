@@ -30,7 +30,7 @@ impl HomeAgent {
         reply: &Packet,
     ) -> bool {
         let (row, me) = (call.requester.index(), cx.config.id);
-        let others: Copyset = cx.copies.hosts(self.node).iter().copied().filter(|node| *node != me).collect();
+        let others: Copyset = cx.copies.keepers(self.node).filter(|node| *node != me).collect();
         let last = self.replicating.get(&row).filter(|last| last.seq == call.seq);
         let awaited: Copyset = match last {
             Some(last) => others.iter().filter(|node| last.awaited.contains(*node)).collect(),
@@ -68,6 +68,9 @@ impl HomeAgent {
                     let marked = self.chunks.mark(owner, range, discipline).is_ok();
                     if marked && discipline.is_some() {
                         cx.store.zero_home(range.first, range.bytes(cx.config.block));
+                    }
+                    if marked {
+                        range.tags(cx.config.block).for_each(|tag| cx.note_marked(tag));
                     }
                     marked
                 }

@@ -136,9 +136,13 @@ impl<R: Rules> Node<R> {
         self.home.on_new_epoch(cx, view.live(), dead, dump.filter(|dump| dump.epoch == left));
         cx.copies_on_new_epoch(view, (dead, gone));
         let config = cx.config;
+        // What is copied is copied from its beginning.
         self.copied.retain(|memory, _| cx.copies.hosts(*memory).contains(&me));
         for memory in cx.copies.kept_by(me).collect::<alloc::vec::Vec<_>>() {
-            let home = self.copied.entry(memory).or_insert_with(|| HomeAgent::of(memory, config));
+            let home = self.copied.entry(memory).or_insert_with(|| match cx.copies.is_filling(memory, me) {
+                true => HomeAgent::of_a_copy(memory, config),
+                false => HomeAgent::of(memory, config),
+            });
             home.on_new_epoch(cx, view.live(), dead, None);
         }
         self.shadow = (view.shadow == me).then(|| Shadow::new(me));

@@ -29,6 +29,13 @@ pub struct Kept {
 }
 
 impl Kept {
+    /// Of those who have memory `i`, only the first so many that are up.
+    pub fn trim(&mut self, i: usize, (nodes, copies): (usize, usize), up: Copyset) {
+        let by = self.by;
+        self.by =
+            ring(nodes, i).filter(|node| by.contains(*node) && up.contains(*node)).take(copies).collect();
+    }
+
     /// Memory `i`, empty: on the first nodes that are up, from node `i` on, in a ring.
     pub fn anew(life: Incarnation, i: usize, (nodes, copies): (usize, usize), up: Copyset) -> Self {
         Self { life, by: ring(nodes, i).filter(|node| up.contains(*node)).take(copies).collect() }
@@ -41,6 +48,15 @@ impl View {
         let is_up = |node: &NodeId| self.incarnations[node.index()].is_some();
         let by = self.memories.get(i).map_or(Copyset::EMPTY, |kept| kept.by);
         ring(self.incarnations.len(), i).filter(move |node| by.contains(*node) && is_up(node))
+    }
+
+    /// The nodes that are to have it, too, and do not have it whole: among the first that are up, so that there are so many copies.
+    /// None, if nobody has it.
+    pub fn filling(&self, i: usize, copies: usize) -> impl Iterator<Item = NodeId> + '_ {
+        let is_kept = self.hosts(i).next().is_some();
+        let by = self.memories.get(i).map_or(Copyset::EMPTY, |kept| kept.by);
+        let up = ring(self.incarnations.len(), i).filter(|node| self.incarnations[node.index()].is_some());
+        up.take(copies).filter(move |node| is_kept && !by.contains(*node))
     }
 
     /// The nodes that are up.

@@ -40,6 +40,17 @@ fn prepare(tag: BlockTag, seq: u64, (at, of): (u64, u64), stamp: u64) -> Message
     Message { packet, data: Some(DataRef(stamp)) }
 }
 
+/// What another node answers that has the block, or commits it.
+fn taken(packet: &Packet) -> Packet {
+    let (from, to) = (packet.to, packet.from);
+    match packet.kind {
+        PacketKind::Prepare => {
+            Packet { arg: (packet.arg >> 32) + 1, ..packet.reply(PacketKind::Prepared, from, to) }
+        }
+        _ => packet.reply(PacketKind::Committed, from, to),
+    }
+}
+
 #[test]
 fn a_batch_goes_into_memory_when_it_is_committed_and_not_before() {
     let mut rig = rig();
@@ -100,7 +111,6 @@ fn a_committed_batch_is_known_however_much_later_its_node_comes_back() {
 #[test]
 fn what_no_honest_node_prepares_is_dropped() {
     for (tag, place) in [
-        (block(ELSEWHERE, 1), (0, 1)),
         (mine(1), (0, 1)),
         (block(KEPT, 64), (0, 1)),
         (block(KEPT, 1).lock_entry(), (0, 1)),
@@ -115,6 +125,16 @@ fn what_no_honest_node_prepares_is_dropped() {
     let _ = rig.packet(prepare(block(KEPT, 1), 1, (0, 2), 7));
     rig.drops(Drop::Nonsense, prepare(block(KEPT, 2), 2, (0, 2), 7));
     rig.drops(Drop::Nonsense, prepare(block(KEPT, 2), 1, (1, 3), 7));
+}
+
+#[test]
+fn a_block_of_a_memory_that_is_kept_elsewhere_is_not_taken() {
+    let mut rig = rig();
+    for (at, memory) in [(0, KEPT), (1, ELSEWHERE)] {
+        let _ = rig.packet(prepare(block(memory, 1), 1, (at, 2), 7));
+    }
+    let _ = rig.packet(about(PacketKind::Commit, block(KEPT, 1), 1));
+    assert_eq!((rig.store.home_stamp(block(KEPT, 1)), rig.store.home_stamp(block(ELSEWHERE, 1))), (7, 0));
 }
 
 #[test]
@@ -172,16 +192,93 @@ fn a_call_whose_home_died_while_it_waited_does_not_begin_another_one_too_early()
     let Started::Pinned(frame) = started else { panic!("it is this node's own: {started:?}") };
     let _ = rig.unpin(frame);
     assert!(rig.free(GlobalAddr::new(NodeId(2), 512)).is_empty());
-    // The first batch is over: the second one begins, and only after that the call is made.
+    // The first batch is over: the second one begins, and only after that the call is made. Node 2 is getting the memory.
     let (mut order, mut todo) = (Vec::new(), first);
-    while let Some(at) =
-        todo.iter().position(|it| it.packet.to.node() == Some(ME) && it.packet.kind >= PacketKind::Prepare)
-    {
+    let is_of_a_batch = |kind| (PacketKind::Prepare..=PacketKind::Committed).contains(&kind);
+    while let Some(at) = todo.iter().position(|it| is_of_a_batch(it.packet.kind)) {
         let message = todo.remove(at);
         order.push(message.packet.seq);
+        let message = match message.packet.to.node() {
+            Some(ME) => message,
+            _ => Message { packet: taken(&message.packet), data: None },
+        };
         todo.extend(rig.packet(message).sent());
         let called = todo.iter().any(|it| it.packet.kind == PacketKind::Free);
         assert!(!called || order.contains(&Seq(2)), "it was made after {order:?}");
     }
     assert!(todo.iter().any(|it| it.packet.kind == PacketKind::Free), "in the end it is made: {todo:?}");
+}
+
+/// An epoch in which this node is to have the memory that node 0 serves.
+fn filling(rig: &mut Rig) -> Packet {
+    let memories = [[0, 0], [1, 2], [2, 3], [3, 0]]
+        .map(|by| Kept { life: Incarnation(0), by: by.map(NodeId).into_iter().collect() });
+    let incarnations = vec![Some(INCARNATION); NODES];
+    let view = View { epoch: SwitchEpoch(9), incarnations, shadow: NodeId(0), memories: memories.to_vec() };
+    let sent = rig.input_epoch(&view).sent();
+    let asks: Vec<_> = sent.iter().filter(|it| it.packet.kind == PacketKind::Refill).collect();
+    assert_eq!(asks.len(), 1, "{sent:?}");
+    asks[0].packet
+}
+
+/// The answer: a chunk or a block of node 3.
+fn refilled(ask: &Packet, tag: BlockTag, stamp: Option<u64>) -> Message {
+    let packet = ask.reply(PacketKind::Refilled, Endpoint::HomeAgent(NodeId(0)), Endpoint::HomeAgent(ME));
+    let (copyset, discipline) = (nodes([3]), Some(Discipline::Coherent));
+    let packet = Packet { tag, copyset, discipline, provider: stamp.is_none(), arg: 0, ..packet };
+    Message { packet, data: stamp.map(DataRef) }
+}
+
+#[test]
+fn a_memory_is_copied_and_what_was_committed_meanwhile_is_newer() {
+    let mut rig = rig();
+    let [first, second, third] = [1, 2, 3].map(|n| block(KEPT, n));
+    let ask = filling(&mut rig);
+    assert_eq!((ask.to, ask.arg), (Endpoint::HomeAgent(NodeId(0)), 0));
+    let ask = rig.packet(refilled(&ask, first, None)).only().packet;
+    let of_epoch = |packet: Packet| Packet { epoch: SwitchEpoch(9), ..packet };
+    let Message { packet, data } = prepare(second, 1, (0, 1), 20);
+    let _ = rig.packet(Message { packet: of_epoch(packet), data });
+    let _ = rig.packet(of_epoch(about(PacketKind::Commit, second, 1)));
+    let answer = refilled(&ask, first, Some(10));
+    let ask = rig.packet(answer).only().packet;
+    rig.drops(Drop::Stale, answer);
+    let ask = rig.packet(refilled(&ask, second, Some(2))).only().packet;
+    assert_eq!((rig.store.home_stamp(first), rig.store.home_stamp(second)), (10, 20));
+    assert!(!rig.node.whole_memories().1.contains(NodeId(0)), "not yet");
+    let end =
+        Message { packet: Packet { discipline: None, ..refilled(&ask, third, None).packet }, data: None };
+    assert!(rig.packet(end).is_empty());
+    assert_eq!(rig.node.whole_memories(), (SwitchEpoch(9), nodes([0, 1])));
+    assert_eq!(rig.node.discipline_of(first), Some(Discipline::Coherent));
+    assert_eq!(rig.node.discipline_of(third), None);
+}
+
+#[test]
+fn lies_about_a_memory_that_is_copied_are_dropped_and_it_goes_on() {
+    let mut rig = rig();
+    let (first, ask) = (block(KEPT, 1), filling(&mut rig));
+    let chunk = refilled(&ask, first, None);
+    let but = |change: fn(&mut Packet)| {
+        let mut lie = chunk;
+        change(&mut lie.packet);
+        lie
+    };
+    rig.drops(Drop::Stale, but(|it| it.from = Endpoint::HomeAgent(NodeId(3))));
+    rig.drops(Drop::Stale, but(|it| it.seq = Seq(7)));
+    for lie in [
+        refilled(&ask, first, Some(1)),
+        refilled(&ask, block(KEPT, 64), None),
+        but(|it| it.copyset = nodes([])),
+        but(|it| it.arg = u64::MAX),
+        Message { data: Some(DataRef(3)), ..chunk },
+    ] {
+        rig.drops(Drop::Nonsense, lie);
+    }
+    // Nothing of that counts: it goes on where it was.
+    let ask = rig.packet(chunk).only().packet;
+    rig.drops(Drop::Nonsense, refilled(&ask, first, None));
+    let ask = rig.packet(refilled(&ask, first, Some(5))).only().packet;
+    assert_eq!((rig.store.home_stamp(first), rig.store.retained), (5, 0));
+    assert!(ask.arg > 1);
 }

@@ -9,7 +9,8 @@ use super::lies::{Early, Lies};
 use rackmem::transport::inline::Hub;
 use rackmem::transport::{Body, Contents, Counters, Outgoing, PeerId, Transport};
 use rackmem::{
-    Config, Nanos, NodeId, ProcessConfig, Rack, Scheduling, SteeringCounts, SwitchProcess, Timing, Watch,
+    Config, Nanos, NodeId, ProcessConfig, Rack, Scheduling, SteeringCounts, SwitchProcess, SwitchReport,
+    Timing, Watch,
 };
 use simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
 use simulated::faulty::{Faulty, Passing};
@@ -238,6 +239,14 @@ impl Processes {
     pub(crate) fn steering_counts(&self) -> SteeringCounts {
         let watch = &self.switch.as_ref().expect("it runs").watch;
         watch.report().map(|report| report.chains).unwrap_or_default()
+    }
+
+    /// What the switch last said of memories with copies: all of them are on as many nodes as they are to be.
+    pub(crate) fn has_all_copies(&self) -> bool {
+        let watch = &self.switch.as_ref().expect("it runs").watch;
+        let is_whole =
+            |report: SwitchReport| report.memories.iter().all(|it| it.kept_by.len() >= report.copies);
+        watch.report().is_some_and(is_whole)
     }
 
     pub(crate) fn restart_switch(&mut self) {

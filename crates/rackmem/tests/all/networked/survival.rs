@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rackmem::{Config, Error, GlobalAddr, MapError, NodeHandle, NodeId};
 
-use super::rig::Processes;
+use super::rig::{Processes, until};
 
 fn rack(nodes: usize, copies: usize, faulty: bool) -> Processes {
     let shape = Config { nodes, copies, memory: 8 << 20, cache: 1 << 20, ..Config::default() };
@@ -37,6 +37,60 @@ fn what_was_synced_outlives_writer_and_home() {
     let again = third.alloc_with_copies(64, NodeId(0)).unwrap();
     third.write_word(again, 9).unwrap();
     third.free(again).unwrap();
+}
+
+/// One node after the other dies and comes back, until nobody is left who was there at first.
+fn all_die_one_after_the_other(nodes: usize, copies: usize, faulty: bool) {
+    let mut rack = rack(nodes, copies, faulty);
+    let mut addrs: Vec<GlobalAddr> = Vec::new();
+    for round in 0..2 * nodes {
+        let dies = round % nodes;
+        {
+            // Whoever dies next writes last; what others wrote before, and what is in no cache, is there, too.
+            let mut here = rack.nodes[dies].here();
+            let near = |i: usize| NodeId((i % nodes) as u16);
+            addrs.extend((0..3).map(|i| here.alloc_with_copies(9000, near(round + i)).unwrap()));
+            for (i, addr) in addrs.iter().enumerate() {
+                here.write(*addr, &[(round + i) as u8; 9000]).unwrap();
+            }
+            here.sync().unwrap();
+        }
+        rack.cut_off(dies);
+        let reader = (dies + 1) % nodes;
+        let mut found = vec![0; 9000];
+        for (i, addr) in addrs.iter().enumerate() {
+            rack.nodes[reader].here().read(*addr, &mut found).unwrap();
+            assert_eq!(found, [(round + i) as u8; 9000], "round {round}, allocation {i}");
+        }
+        rack.rejoin(dies);
+        until(|| rack.has_all_copies().then_some(()));
+    }
+}
+
+#[test]
+fn nothing_is_lost_when_all_nodes_die_one_after_the_other() {
+    all_die_one_after_the_other(3, 2, false);
+}
+
+#[test]
+fn nothing_is_lost_when_all_nodes_die_one_after_the_other_on_a_bad_network() {
+    all_die_one_after_the_other(4, 3, true);
+}
+
+#[test]
+fn a_memory_goes_to_another_node_when_one_does_not_come_back() {
+    let mut rack = rack(4, 2, false);
+    let addr = rack.nodes[3].here().alloc_with_copies(5000, NodeId(0)).unwrap();
+    rack.nodes[3].here().write(addr, &[7; 5000]).unwrap();
+    rack.nodes[3].here().sync().unwrap();
+    // It is on nodes 0 and 1, and then on 1 and 2.
+    rack.kill(0);
+    assert_eq!(rack.nodes[2].here().read_word(addr), Ok(0x0707_0707_0707_0707));
+    until(|| rack.has_all_copies().then_some(()));
+    rack.kill(0);
+    let mut found = vec![0; 5000];
+    rack.nodes[1].here().read(addr, &mut found).unwrap();
+    assert_eq!(found, [7; 5000]);
 }
 
 /// The writer counts: its `i`th write is `i`, to the blocks in turn.

@@ -4,7 +4,7 @@ use check::coherence::PlainStore;
 use node::allocator::ChunkSize;
 use node::coherence::canonical::NOW;
 use node::{
-    Access, DataRef, Effect, Message, Moment, Node, NodeConfig, Retransmission, Started, Store, View,
+    Access, DataRef, Effect, Kept, Message, Moment, Node, NodeConfig, Retransmission, Started, Store, View,
 };
 use wire::{
     BlockSize, BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, GlobalStatus, Incarnation, Nanos, NodeId,
@@ -362,5 +362,70 @@ pub(crate) fn what_was_written_before_a_free_is_committed<R: Rules>(rules: R) ->
     match sent_so_far.as_slice() {
         [free] if free.kind == PacketKind::Free && free.tag.addr() == freed => Ok(()),
         other => Err(format!("then it is freed, and this is sent: {other:?}")),
+    }
+}
+
+/// A node that is getting a memory asks its home, which has not heard from everybody in this epoch.
+pub(crate) fn a_memory_is_copied_when_its_home_knows_it<R: Rules>(rules: R) -> Result<(), String> {
+    let mut bench = Bench::with_copies(rules, 2);
+    // Node 1 serves memory 4, and node 2 has come back.
+    let memories = [[0, 1], [1, 1], [2, 0]]
+        .map(|by| Kept { life: Incarnation(0), by: by.map(NodeId).into_iter().collect() });
+    let incarnations = [0, 0, 1].map(|it| Some(Incarnation(it))).to_vec();
+    let view = View { epoch: SwitchEpoch(1), incarnations, shadow: NodeId(0), memories: memories.to_vec() };
+    bench.node.on_new_epoch(AT, &view, None, &mut bench.store, &mut Vec::new());
+    let requester = RequesterId { node: NodeId(2), slot: SlotId::MIGRATION };
+    let asked = Packet {
+        from: Endpoint::HomeAgent(NodeId(2)),
+        to: Endpoint::HomeAgent(ME),
+        epoch: SwitchEpoch(1),
+        incarnation: Incarnation(1),
+        ..Packet::request(PacketKind::Refill, block(4, 0), requester, Seq(0))
+    };
+    match bench.packet(asked, None).as_slice() {
+        [] => Ok(()),
+        answered => Err(format!("it is told what there is before all batches are in it: {answered:?}")),
+    }
+}
+
+/// A node is getting a memory: a block of it is committed, and what was there before comes later.
+pub(crate) fn a_block_is_committed_while_its_memory_is_copied<R: Rules>(rules: R) -> Result<(), String> {
+    let mut bench = Bench::with_copies(rules, 2);
+    // Node 0 serves memory 3, and this node is to have it.
+    let memories = [[0, 0], [1, 2], [2, 0]]
+        .map(|by| Kept { life: Incarnation(0), by: by.map(NodeId).into_iter().collect() });
+    let incarnations = [0; 3].map(|it| Some(Incarnation(it))).to_vec();
+    let view = View { epoch: SwitchEpoch(1), incarnations, shadow: NodeId(0), memories: memories.to_vec() };
+    let mut out = Vec::new();
+    bench.node.on_new_epoch(AT, &view, None, &mut bench.store, &mut out);
+    let asked = |sent: &[Packet]| sent.iter().find(|packet| packet.kind == PacketKind::Refill).copied();
+    let first = asked(&sent(&out)).ok_or("it asks for the memory")?;
+    let tag = block(3, 1);
+    let coming = |ask: Packet, provider| Packet {
+        tag,
+        copyset: Copyset::only(NodeId(2)),
+        discipline: Some(Discipline::Coherent),
+        provider,
+        arg: 0,
+        ..ask.reply(PacketKind::Refilled, ask.to, ask.from)
+    };
+    let second = asked(&bench.packet(coming(first, true), None)).ok_or("it asks for the chunk's blocks")?;
+    let requester = RequesterId { node: NodeId(2), slot: SlotId::MIGRATION };
+    for (kind, arg, data) in [(PacketKind::Prepare, 1, Some(8)), (PacketKind::Commit, 0, None)] {
+        let packet = Packet {
+            from: Endpoint::CacheAgent(NodeId(2)),
+            to: Endpoint::HomeAgent(ME),
+            epoch: SwitchEpoch(1),
+            copyset: [0, 1].map(NodeId).into_iter().collect(),
+            arg,
+            ..Packet::request(kind, tag, requester, Seq(1))
+        };
+        let answers = bench.packet(packet, data);
+        assert_eq!(answers.len(), 1, "{kind:?}: {answers:?}");
+    }
+    bench.packet(coming(second, false), Some(7));
+    match bench.store.home_stamp(tag) {
+        8 => Ok(()),
+        other => Err(format!("8 was committed, and then {other} is there")),
     }
 }
