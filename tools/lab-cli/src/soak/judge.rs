@@ -148,7 +148,7 @@ mod tests {
     fn after_a_death(dead: [Vec<Entry>; 2], found: [(u64, u64); 2]) -> bool {
         let [first, second] = dead;
         let found = found.map(|(key, value)| of(key, Did::Read(value), 100, 101)).to_vec();
-        judge(&Values::new(), &[(0, first), (1, second), (9, found)], &[0..2]).is_ok()
+        judge(&Values::new(), &[(0, first), (1, second), (9, found)], std::slice::from_ref(&(0..2))).is_ok()
     }
 
     #[test]
