@@ -27,6 +27,19 @@ impl NodeHandle {
         self.alloc(len, memory, Discipline::Coherent)
     }
 
+    /// From now on, whatever coherent memory this handle allocates has copies, or none: [`NodeHandle::alloc`] is then
+    /// [`NodeHandle::alloc_with_copies`]. For code that allocates on its own.
+    ///
+    /// # Errors
+    /// [`Error::NoCopies`].
+    pub fn keep_copies(&mut self, keep: bool) -> Result<(), Error> {
+        if keep && self.inner.config.copies == 1 {
+            return Err(Error::NoCopies);
+        }
+        self.keeps_copies = keep;
+        Ok(())
+    }
+
     /// Waits until all that this node has written to memory with copies is in all of them: from then on it survives this node, too.
     /// Writes of all threads of the node count that were made before the call.
     ///

@@ -51,6 +51,8 @@ pub struct NodeHandle {
     pub(crate) pipeline: Pipeline,
     /// Of an attached rack, whose daemon does what others do on a miss. Nothing is looked up in the cache with success there.
     pub(crate) asking: Option<Box<Asking>>,
+    /// What is allocated has copies ([`NodeHandle::keep_copies`]).
+    pub(crate) keeps_copies: bool,
 }
 
 /// An agent of this node that waits for a write to end ([`NodeHandle::write_word_here`]).
@@ -76,6 +78,7 @@ impl NodeHandle {
             strict,
             slow,
             reported_hits: 0,
+            keeps_copies: false,
             lease,
             pipeline: Pipeline::default(),
             asking,
@@ -430,6 +433,9 @@ impl NodeHandle {
     /// # Errors
     /// [`Error::BadSize`], [`Error::OutOfMemory`], [`Error::NoSuchNode`], [`Error::NodeDown`].
     pub fn alloc(&mut self, len: u64, home: NodeId, discipline: Discipline) -> Result<GlobalAddr, Error> {
+        if self.keeps_copies && discipline == Discipline::Coherent && home.index() < self.nodes() {
+            return self.alloc_with_copies(len, home);
+        }
         if self.is_attached() {
             return self.ask_to_alloc(len, home, discipline);
         }

@@ -101,10 +101,11 @@ crate::listed! {
         /// It has.
         Replicated = 44,
         /// A node that is to keep a copy of a memory, and does not have it whole, asks the one that serves it for what comes next
-        /// after so much (`arg`).
+        /// after so much (`arg`). A few answers come.
         Refill = 45,
         /// A chunk (`provider`) with its owner (`copyset`; `repeated`: it died), or a live block of it with its contents; without
-        /// a discipline, there is no more. `arg`: the epoch in which the chunk was last taken back. `seq`: what this answers.
+        /// a discipline, there is no more. `arg`: the epoch in which the chunk was last taken back.
+        /// `seq`: the `arg` of a question that this would be the first answer to.
         Refilled = 46,
 
         /// A request: read a few words of a modified block where it is, and keep no copy. The lower half of `arg` says

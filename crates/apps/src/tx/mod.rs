@@ -40,8 +40,10 @@
 //!
 //! Readers wait for nobody, but take locks in rows: also who only reads writes to the blocks of rows. A row that was locked
 //! by a dead client stays locked until somebody calls [`Client::recover`]. Data homed on a node are lost when it dies, and so is
-//! what a node that died had changed in its cache: a log helps where the client died and its node did not, as with the
-//! processes that a daemon serves. The rows of a page that a dead client had not used are lost.
+//! what a node that died had changed in its cache: there a log helps where the client died and its node did not, as with the
+//! processes that a daemon serves. In memory with copies ([`NodeHandle::keep_copies`](rackmem::NodeHandle::keep_copies)) it helps
+//! where the node has died, too: what survives is a prefix of what that one wrote, in which nothing is changed that is not in the
+//! log. The rows of a page that a dead client had not used are lost.
 
 mod client;
 mod database;

@@ -1,6 +1,7 @@
 //! All tests of this crate, in one program.
 
 mod chains_operations;
+mod deaths;
 mod exact_history;
 mod graph;
 mod graph_simulated;
@@ -11,8 +12,14 @@ mod kv_operations;
 mod kv_simulated;
 mod kv_stalled_worker;
 mod kv_threads;
+#[allow(dead_code, reason = "the tests of the library use all of it")]
+#[path = "../../../rackmem/tests/all/networked/lies.rs"]
+mod lies;
 mod named;
 mod objects_operations;
+#[allow(dead_code, reason = "the tests of the library use all of it")]
+#[path = "../../../rackmem/tests/all/networked/rig.rs"]
+mod rig;
 mod support;
 mod tpcc;
 mod tree;

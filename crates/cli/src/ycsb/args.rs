@@ -113,8 +113,8 @@ pub struct Args {
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     lease: Option<u32>,
 
-    /// In how many memories each record of a store of chains is: 1 to 3. It then outlives the death of one less (only with --store chain,
-    /// and not with --steering)
+    /// Nodes that keep each record: 1 to 3. It then outlives the death of one less (only with --store coherent and processes, or with
+    /// --store chain and without --steering)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=3))]
     copies: Option<u8>,
 
@@ -192,7 +192,8 @@ impl Args {
 
     /// Which engine a workload runs on.
     pub(crate) fn engine(&self, workload: &Workload) -> Engine {
-        self.store.engine(workload, self.block_size, self.chains())
+        let store = if self.memory_copies() > 1 { Choice::Coherent } else { self.store };
+        store.engine(workload, self.block_size, self.chains())
     }
 
     /// How a store of chains is created.
@@ -201,6 +202,28 @@ impl Args {
         let copies = self.copies.unwrap_or(1);
         let memories = self.memories.unwrap_or(copies.into());
         Chains { lease, clients: self.nodes * self.threads, memories, copies }
+    }
+
+    fn check_copies(&self) -> Result<(), Fault> {
+        let copies = self.memory_copies();
+        let instead = match self.transport {
+            _ if copies == 1 => return Ok(()),
+            TransportKind::Inline => "a rack in one process dies as a whole: add --transport shm or udp",
+            TransportKind::Wire => {
+                "a switch in the kernel does not find memory with copies: use --transport shm or udp"
+            }
+            _ if !matches!(self.store, Choice::Auto | Choice::Coherent) => {
+                "only coherent memory and chains have them: use --store coherent or chain"
+            }
+            _ if copies > self.nodes => "each is on a node of its own: take more --nodes",
+            _ => return Ok(()),
+        };
+        Err(Fault::usage(format_args!("--copies {copies}: {instead}")))
+    }
+
+    /// How many nodes keep what is in coherent memory.
+    pub(crate) fn memory_copies(&self) -> usize {
+        if self.store == Choice::Chain { 1 } else { self.copies.unwrap_or(1).into() }
     }
 
     /// What the switch does with packets of chains.
@@ -224,14 +247,12 @@ impl Args {
             let given = [("--steering", self.steering != Steering::Off), ("--lease", self.lease.is_some())];
             let given =
                 given.into_iter().chain([("--steer-reads", self.steer_reads), ("--preload", self.preload)]);
-            let given =
-                given.chain([("--copies", self.copies.is_some()), ("--memories", self.memories.is_some())]);
-            return match given.into_iter().find(|(_, is_given)| *is_given) {
-                None => Ok(workloads),
-                Some((flag, _)) => {
-                    Err(Fault::usage(format_args!("{flag} is about chains: add --store chain")))
-                }
-            };
+            let mut given = given.chain([("--memories", self.memories.is_some())]);
+            if let Some((flag, _)) = given.find(|(_, is_given)| *is_given) {
+                return Err(Fault::usage(format_args!("{flag} is about chains: add --store chain")));
+            }
+            self.check_copies()?;
+            return Ok(workloads);
         }
         if self.steering == Steering::Off && (self.steer_reads || self.preload) {
             return Err(Fault::usage(
@@ -451,7 +472,7 @@ mod tests {
         let said = refused_for_the_store(&["--store", "chain", "-w", "A,F"]);
         assert!(said.contains("workload F"), "{said}");
         let flags = [&["--lease", "9"][..], &["--steer-reads"], &["--preload"]];
-        for flag in flags.into_iter().chain([&["--copies", "1"][..], &["--memories", "1"]]) {
+        for flag in flags.into_iter().chain([&["--memories", "1"][..]]) {
             let said = refused_for_the_store(flag);
             assert!(said.contains(flag[0]) && said.contains("--store chain"), "{said}");
         }
@@ -503,6 +524,24 @@ mod tests {
             let said = refused(&[flag, "2", "--steering", "all"]);
             assert!(said.contains("is not steered"), "{said}");
         }
+    }
+
+    #[test]
+    fn coherent_memory_has_copies_where_nodes_are_processes() {
+        for (flags, instead) in [
+            (&["--copies", "2"][..], "add --transport shm or udp"),
+            (&["--copies", "2", "--transport", "wire"], "use --transport shm or udp"),
+            (&["--copies", "2", "--transport", "shm", "--store", "locked"], "use --store coherent or chain"),
+            (&["--copies", "3", "--transport", "udp", "--nodes", "2"], "take more --nodes"),
+        ] {
+            let said = refused_for_the_store(flags);
+            assert!(said.contains(flags[1]) && said.contains(instead), "{said}");
+        }
+        let with = args(&["--copies", "2", "--transport", "shm", "-w", "A"]);
+        let (workloads, _) = with.workloads().unwrap();
+        assert_eq!((with.memory_copies(), with.engine(&workloads[0])), (2, Engine::Coherent));
+        assert!(with.for_store(workloads).is_ok());
+        assert_eq!(args(&["--copies", "2", "--store", "chain"]).memory_copies(), 1);
     }
 
     #[test]

@@ -172,6 +172,7 @@ impl Store {
     ) -> Result<Self, StoreError> {
         match engine {
             Engine::Coherent => {
+                keep_copies(rack, handle);
                 let config = KvConfig { expected_keys: workload.expected_records(), ..KvConfig::default() };
                 block_on(KvStore::create(handle, &config)).map(Self::Coherent).map_err(StoreError::new)
             }
@@ -227,6 +228,11 @@ impl Store {
     }
 }
 
+/// In a rack with copies, all of a store in coherent memory has them.
+fn keep_copies(rack: &Rack, handle: &mut NodeHandle) {
+    handle.keep_copies(rack.config().copies > 1).expect("the rack has copies");
+}
+
 /// One client's handle of the rack, and the store on it.
 pub(crate) struct RackSession {
     handle: NodeHandle,
@@ -237,7 +243,10 @@ pub(crate) struct RackSession {
 
 impl RackSession {
     /// A client's way into this store.
-    pub(crate) fn new(handle: NodeHandle, store: Store) -> Self {
+    pub(crate) fn new(rack: &Rack, mut handle: NodeHandle, store: Store) -> Self {
+        if matches!(store, Store::Coherent(_)) {
+            keep_copies(rack, &mut handle);
+        }
         Self { handle, store, scratch: Vec::new() }
     }
 }

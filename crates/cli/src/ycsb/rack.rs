@@ -31,7 +31,8 @@ impl StoreRack {
     pub(crate) fn sessions(&self) -> Vec<RackSession> {
         let nodes = u16::try_from(self.rack.config().nodes).expect("a rack has at most 64 nodes");
         let clients = (0..nodes).flat_map(|node| std::iter::repeat_n(NodeId(node), self.threads));
-        clients.map(|node| RackSession::new(self.rack.node(node), self.store.clone())).collect()
+        let session = |node| RackSession::new(&self.rack, self.rack.node(node), self.store.clone());
+        clients.map(session).collect()
     }
 
     /// What the rack has counted so far; complete once the handles that were used are gone.
@@ -63,7 +64,7 @@ pub(crate) fn spec(args: &Args, memory: Bytes) -> RackSpec {
         block_bytes: args.block_size.bytes(),
         cache: args.cache.0,
         memory: memory.0,
-        copies: 1,
+        copies: args.memory_copies(),
         switch_entries: args.switch_entries,
         directory: args.directory,
         queue: args.queue,

@@ -89,6 +89,17 @@ impl Plan {
         plan
     }
 
+    /// Three nodes and four blocks, of which half have two copies, on a network that only reorders: for runs in which a node dies at
+    /// every step.
+    pub fn of_three_with_copies(seed: u64) -> Self {
+        let mut plan = Self::from_seed(seed);
+        plan.rack = Conditions { nodes: 3, threads: 1, copies: 2, ..plan.rack };
+        plan.rack.faults = Faults { reorder: 200, ..Faults::default() };
+        plan.world =
+            BlockPlan { blocks: 4, buckets: 4, writes: 600, directory: Directory::Home, ..plan.world };
+        plan
+    }
+
     /// The same, and places stop and start again, packets are damaged, and places cannot reach each other for
     /// a while.
     pub fn with_restarts(seed: u64) -> Self {

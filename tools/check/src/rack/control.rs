@@ -192,6 +192,15 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
         Ok(())
     }
 
+    /// Nodes die whose time has come.
+    pub(super) fn scheduled_deaths(&mut self, step: usize) {
+        for (_, node) in self.bench.plan.deaths.into_iter().flatten().filter(|(at, _)| *at == step) {
+            if self.bench.control.up.contains(node) && self.bench.control.up.len() > 1 {
+                self.stop_node(node);
+            }
+        }
+    }
+
     /// Some nodes come back, and everybody is told of everything.
     pub(super) fn settle_control(&mut self) -> Result<(), String> {
         for node in (0..self.bench.plan.nodes as u16).map(NodeId) {

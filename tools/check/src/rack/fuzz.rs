@@ -144,6 +144,7 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
                 return Err((Verdict::Stuck, format!("{did}\n{what}"), about));
             }
             *steps += 1;
+            self.scheduled_deaths(step);
             self.step_checked(step).map_err(|what| (Verdict::Wrong, format!("step {step}: {what}"), None))?;
         }
         match self.settle() {

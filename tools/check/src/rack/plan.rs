@@ -1,6 +1,6 @@
 //! What a run is like: everything that is not drawn step by step.
 
-use wire::Nanos;
+use wire::{Nanos, NodeId};
 
 use super::{Faults, Order, Restarts, STEP};
 
@@ -19,6 +19,8 @@ pub struct Conditions {
     pub faults: Faults,
     /// What stops.
     pub restarts: Restarts,
+    /// Nodes that die right before these steps, if another one is up.
+    pub deaths: [Option<(usize, NodeId)>; 2],
     /// How much time passes in a step: a packet at most arrives in one, so the less, the faster is the network.
     pub step: Nanos,
     /// Everybody hears of an epoch before anything is delivered in it: where nothing is sent again, nothing may come too early.
@@ -39,6 +41,7 @@ impl Conditions {
             copies: 1,
             faults: Faults::default(),
             restarts: Restarts::default(),
+            deaths: [None; 2],
             step: STEP,
             told_at_once: false,
             most_faults: u64::MAX,

@@ -5,6 +5,7 @@
 use check::coherence::{Plan, Rack, Report};
 use check::rack::{Effort, Fault};
 use node::Counters;
+use wire::{AllRules, NodeId};
 
 fn plan(seed: u64) -> Plan {
     Plan::from_seed(seed).with_options(seed)
@@ -12,7 +13,7 @@ fn plan(seed: u64) -> Plan {
 
 fn run(plan: Plan, seed: u64, steps: usize) -> Report {
     let plan = plan.traced(std::env::var_os("RACKMEM_TRACE").is_some());
-    Rack::run_seed(wire::AllRules, plan, seed, Effort::steps(steps)).unwrap_or_else(|why| {
+    Rack::run_seed(AllRules, plan, seed, Effort::steps(steps)).unwrap_or_else(|why| {
         let replay = format!("RACKMEM_SEED={seed} cargo test -p rackmem-check coherence_under_faults");
         panic!("seed {seed}: {}\n{plan:?}\nreplay: {replay}", why.what())
     })
@@ -85,6 +86,44 @@ fn every_run_recovers_from_restarts_and_deaths() {
         assert!(sum.seen.protocol.salvaged > 0, "blocks come back from retained answers");
         assert!(sum.faults[Fault::Corrupted] > 0 && sum.faults[Fault::Unreachable] > 0, "{:?}", sum.faults);
     }
+}
+
+/// One run of a small rack after the other, in which a node dies right before this step, for all steps and nodes; and in each of those
+/// another one before every so manieth step after that, while what the first one had is being copied.
+#[test]
+fn a_prefix_survives_a_death_at_every_step_and_a_second_one_after_it() {
+    const STEPS: usize = 400;
+    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse().ok());
+    let every = number("RACKMEM_EVERY").unwrap_or(37);
+    let (mut sum, mut runs, mut after_copying) = (Report::default(), 0_u64, 0_u64);
+    let nodes = || (0..3).map(NodeId);
+    for seed in 0..number("RACKMEM_SEEDS").unwrap_or(1) as u64 {
+        for (first, dies) in (0..STEPS).flat_map(|step| nodes().map(move |node| (step, node))) {
+            let then = (first + 1..STEPS).filter(|second| (second - first).is_multiple_of(every));
+            let then =
+                then.flat_map(|step| nodes().filter(|node| *node != dies).map(move |node| (step, node)));
+            for second in std::iter::once(None).chain(then.map(Some)) {
+                let mut plan = Plan::of_three_with_copies(seed);
+                plan.rack.deaths = [Some((first, dies)), second];
+                let ran = Rack::run_seed(AllRules, plan, seed, Effort::steps(STEPS));
+                let ran =
+                    ran.unwrap_or_else(|why| panic!("seed {seed}, {:?}: {}", plan.rack.deaths, why.what()));
+                runs += 1;
+                after_copying += u64::from(second.is_some() && ran.seen.protocol.refilled > 0);
+                sum.add(&ran);
+            }
+        }
+    }
+    let Counters { inherited, refilled, batches, .. } = sum.seen.protocol;
+    println!(
+        "{runs} runs, {} deaths, {batches} batches, {inherited} inherited, {refilled} memories copied",
+        sum.faults[Fault::NodeDied]
+    );
+    println!(
+        "{} writes synced, {} lost; {after_copying} runs of two deaths in which a memory was copied",
+        sum.seen.syncs, sum.seen.died
+    );
+    assert!(inherited > 0 && refilled > 0 && sum.seen.syncs > 0 && sum.seen.died > 0 && after_copying > 0);
 }
 
 /// Half of what is allocated has copies, and nodes die: what survives is a prefix of each one's writes.

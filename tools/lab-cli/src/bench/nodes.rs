@@ -177,6 +177,17 @@ impl<W: Work> Nodes<W> {
         Ok(Self::Processes { workers: assignment_all(how, transport, spec, task, "", interrupt)?, nodes })
     }
 
+    /// The node's process ends without a word. What it is asked for later, nobody answers.
+    ///
+    /// # Panics
+    /// If it has none of its own.
+    pub(crate) fn kill(&mut self, node: u16) {
+        match self {
+            Self::Here(_) => panic!("node {node} is in this process"),
+            Self::Processes { workers, .. } => workers.kill(NODE_0 + usize::from(node)),
+        }
+    }
+
     /// What one node answers.
     pub(crate) fn ask<T: DeserializeOwned>(&mut self, node: u16, order: W::Order) -> Result<T, Fault> {
         let answers = self.ask_each([(node, order)])?;

@@ -1,6 +1,6 @@
 //! What is measured stands beside its yardstick, over every transport.
 
-use crate::shell::{Temporary, can_have_kernel};
+use crate::shell::{Temporary, can_have_kernel, mistake};
 
 fn misses_are_measured_beside_the_bare_exchange(transport: &str, more: &[&str]) {
     let temporary = Temporary::new(&format!("miss-{transport}{}", more.concat()));
@@ -51,6 +51,22 @@ fn memory_with_copies_is_measured_beside_memory_without() {
     assert!(0.0 < median(4) && median(4) < median(5), "{report}");
     let most = report["most_ratio_of_put_and_sync"].as_f64().unwrap();
     assert_eq!(report["met"], figures[3]["ratio"].as_f64().unwrap() <= most);
+}
+
+#[test]
+fn a_copy_is_made_anew_and_what_goes_on_meanwhile_is_measured() {
+    let temporary = Temporary::new("again");
+    let args = ["bench", "copies", "--transport", "shm", "--again", "3MiB", "--seconds", "1"];
+    let report = temporary.json(&args);
+    assert_eq!(report["bytes"], 3 << 20);
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    assert!(number(&report["took_ns"]) > 0.0 && number(&report["bytes_per_second"]) > 0.0, "{report}");
+    let work = &report["work"];
+    assert!(["before", "meanwhile", "after"].iter().all(|when| number(&work[when]) > 0.0), "{report}");
+    let ratio = number(&work["meanwhile"]) / number(&work["after"]);
+    assert!((number(&report["ratio"]) - ratio).abs() < 1e-9, "{report}");
+    let why = mistake(&["bench", "copies", "--transport", "shm", "--again", "9TiB"], 2);
+    assert!(why.contains("this machine has"), "{why}");
 }
 
 #[test]

@@ -145,7 +145,7 @@ impl Node<'_> {
         let Job { workload, threads, seed, ordinal, engine, history } = self.job;
         let store = Store::open(self.rack, &mut self.rack.here(), *engine, root)
             .map_err(|error| format!("cannot open the key-value store: {}", error.0))?;
-        let session = || RackSession::new(self.rack.here(), store.clone());
+        let session = || RackSession::new(self.rack, self.rack.here(), store.clone());
         let history = history.map(|start| {
             let teller = self.teller.clone();
             History::told(start, move |lines| teller.tell(Event::History(lines.to_owned())))

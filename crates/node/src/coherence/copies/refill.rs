@@ -1,4 +1,5 @@
-//! A memory is copied to one node more, in the background: that node asks for one chunk or block after the other.
+//! A memory is copied to one node more, in the background: that node asks for a few chunks and blocks after the other, and no faster
+//! than [`RATE`].
 //!
 //! It gets all batches and all changes of what is allocated from the moment on at which it hears of the epoch, and what it gets that way
 //! is newer than what the copying brings. It begins anew in every epoch.
@@ -18,10 +19,26 @@ use crate::coherence::home::HomeAgent;
 use crate::coherence::message::Message;
 use crate::store::Store;
 
+/// So many answers come to one question.
+const RUN: usize = 8;
+/// Bytes of blocks a second that come of one memory, at most, and how many may come at once.
+const RATE: u64 = 20 << 20;
+const AT_ONCE: u64 = 256 << 10;
+
+/// How long so many bytes take.
+const fn time_of(bytes: u64) -> Nanos {
+    Nanos((bytes as u128 * 1_000_000_000 / RATE as u128) as u64)
+}
+
 /// How far it has come.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Refill {
     cursor: u64,
+    /// Answers that are to come before it asks again.
+    awaited: usize,
+    /// Since when it goes on, and the bytes that have come.
+    begun: Nanos,
+    bytes: u64,
     /// Blocks that were committed since it began, and blocks that were marked.
     committed: Set<BlockTag>,
     marked: Set<BlockTag>,
@@ -36,10 +53,16 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
         let (me, now) = (self.config.id, self.now);
         for memory in self.copies.served().collect::<alloc::vec::Vec<_>>() {
             if self.copies.is_filling(memory, me) {
-                self.copies.refills.insert(
-                    memory,
-                    Refill { cursor: 0, committed: Set::new(), marked: Set::new(), deadline: now },
-                );
+                let refill = Refill {
+                    cursor: 0,
+                    awaited: 0,
+                    begun: now,
+                    bytes: 0,
+                    committed: Set::new(),
+                    marked: Set::new(),
+                    deadline: now,
+                };
+                self.copies.refills.insert(memory, refill);
             }
         }
         self.repeat_refills();
@@ -75,7 +98,7 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
         let deadline = self.repeat_at();
         let Some(server) = self.copies.server(memory) else { return };
         let Some(refill) = self.copies.refills.get_mut(&memory) else { return };
-        refill.deadline = deadline;
+        (refill.deadline, refill.awaited) = (deadline, RUN);
         let arg = refill.cursor;
         let requester = RequesterId { node: self.config.id, slot: SlotId::MIGRATION };
         let tag = self.config.block.tag(GlobalAddr::new(memory, 0));
@@ -111,24 +134,29 @@ impl HomeAgent {
             Endpoint::HomeAgent(cx.config.id),
             Endpoint::HomeAgent(packet.requester.node),
         );
-        let Some(step) = self.chunks.step(packet.arg) else {
-            cx.send(Packet { discipline: None, ..answer });
-            return true;
-        };
-        let answer = Packet {
-            tag: step.first,
-            copyset: Copyset::only(step.owner),
-            repeated: step.orphaned,
-            discipline: Some(step.discipline),
-            provider: step.is_chunk,
-            arg: step.taken_back.0.into(),
-            ..answer
-        };
-        if step.is_chunk {
-            cx.send(answer);
-        } else {
-            let data = cx.store.home_contents(step.first);
-            cx.send_block(answer, data);
+        let mut place = packet.arg;
+        for _ in 0..RUN {
+            let answer = Packet { seq: Seq(place), ..answer };
+            let Some(step) = self.chunks.step(place) else {
+                cx.send(Packet { discipline: None, ..answer });
+                break;
+            };
+            let answer = Packet {
+                tag: step.first,
+                copyset: Copyset::only(step.owner),
+                repeated: step.orphaned,
+                discipline: Some(step.discipline),
+                provider: step.is_chunk,
+                arg: step.taken_back.0.into(),
+                ..answer
+            };
+            if step.is_chunk {
+                cx.send(answer);
+            } else {
+                let data = cx.store.home_contents(step.first);
+                cx.send_block(answer, data);
+            }
+            place = self.chunks.place_behind(step.first, step.is_chunk);
         }
         true
     }
@@ -164,12 +192,26 @@ impl HomeAgent {
         if !is_known && !self.chunks.take(&step) {
             return false;
         }
-        refill.cursor = place;
+        (refill.cursor, refill.awaited) = (place, refill.awaited.saturating_sub(1));
+        let asks = refill.awaited == 0;
+        if refill.bytes == 0 {
+            refill.begun = cx.now;
+        }
+        if !step.is_chunk {
+            refill.bytes += cx.config.block.bytes();
+        }
+        // Has it been too fast, it asks a little later, so that then some come at once again.
+        let waits = asks && refill.begun + time_of(refill.bytes.saturating_sub(AT_ONCE)) > cx.now;
+        if waits {
+            refill.deadline = refill.begun + time_of(refill.bytes - AT_ONCE / 2);
+        }
         if let Some(data) = message.data.filter(|_| !is_known && !is_fresh) {
             cx.store.write_home(step.first, data);
             cx.counters.refilled_blocks += 1;
         }
-        cx.ask_for_more(memory);
+        if asks && !waits {
+            cx.ask_for_more(memory);
+        }
         true
     }
 }

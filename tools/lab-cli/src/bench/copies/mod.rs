@@ -2,15 +2,23 @@
 //!
 //! Node 1 writes, node 0 reads; blocks are at home on node 2, and with copies on node 0, too. One block after the other, with and
 //! without copies, in turns.
+//!
+//! | file | holds |
+//! | --- | --- |
+//! | `keeper` | a node of the rack |
+//! | `again` | `--again`: a node dies, and what it kept is copied |
 
-use rackmem::{Discipline, GlobalAddr, NodeHandle, NodeId};
-use serde::{Deserialize, Serialize};
+mod again;
+mod keeper;
+
+use rackmem::{BlockSize, NodeId};
+use serde::Serialize;
 
 use super::miss::processes::Figure;
-use super::nodes::{Node, Nodes, Obeyed, Work, answer, spec};
+use super::nodes::{Nodes, spec};
 use super::pingpong::block_of;
 use super::rounds::table;
-use super::samples::{Recorder, Rounds, Samples};
+use super::samples::{Rounds, Samples};
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::output;
@@ -18,6 +26,9 @@ use cli::processes::TransportKind;
 use cli::processes::place::RackSpec;
 use cli::size::Bytes;
 use cli::ycsb::Directory;
+
+pub(crate) use keeper::Keeper;
+use keeper::Order;
 
 /// The flags.
 #[derive(Debug, clap::Args)]
@@ -34,6 +45,14 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u64).range(3..=10_000))]
     rounds: u64,
 
+    /// Instead: how long it takes until so much memory is on two nodes again when one of them has died, and what goes on meanwhile
+    #[arg(long, value_name = "BYTES", conflicts_with = "rounds")]
+    again: Option<Bytes>,
+
+    /// With --again: seconds for which the work is measured, before and after
+    #[arg(long, default_value_t = 5, requires = "again", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: u64,
+
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -44,50 +63,6 @@ const HOME: NodeId = NodeId(2);
 const BLOCKS: u64 = 16;
 /// A round trip is two messages of the three of a read of a modified block.
 const ROUND_TRIP: f64 = 2.0 / 3.0;
-
-/// What the command wants of a node.
-#[derive(Clone, Serialize, Deserialize)]
-pub(crate) enum Order {
-    /// Memory for the blocks, with copies or without. Answers where.
-    Allocate { with_copies: bool },
-    /// Write a word of this block, and sync. Answers [`Samples`] of that.
-    Write { block: u64, value: u64, sync: bool },
-    /// Read it, which must be this. Answers [`Samples`].
-    Read { block: u64, value: u64 },
-}
-
-/// A node of a rack with copies.
-pub(crate) struct Keeper(NodeHandle);
-
-impl Work for Keeper {
-    const NAME: &'static str = "bench copies";
-    type Setup = ();
-    type Order = Order;
-
-    fn new(node: Node, (): ()) -> Self {
-        Self(node.handle())
-    }
-
-    fn obey(&mut self, order: Order) -> Obeyed {
-        let handle = &mut self.0;
-        let bytes = BLOCKS * handle.block_size().bytes();
-        match order {
-            Order::Allocate { with_copies: true } => answer(handle.alloc_with_copies(bytes, HOME)?.bits()),
-            Order::Allocate { with_copies: false } => {
-                answer(handle.alloc(bytes, HOME, Discipline::Coherent)?.bits())
-            }
-            Order::Write { block, value, sync } => answer(Recorder::timed(1, |_| {
-                handle.write_word(GlobalAddr::from_bits(block), value)?;
-                if sync { handle.sync() } else { Ok(()) }
-            })?),
-            Order::Read { block, value } => answer(Recorder::timed(1, |_| {
-                let read = handle.read_word(GlobalAddr::from_bits(block))?;
-                assert_eq!(read, value, "what was written is read");
-                Ok::<_, rackmem::Error>(())
-            })?),
-        }
-    }
-}
 
 /// What is measured, in this order.
 #[derive(Default)]
@@ -107,8 +82,8 @@ struct Report {
     met: bool,
 }
 
-/// Runs the command.
-pub(super) fn run(args: &Args) -> Result<(), Fault> {
+/// What there can be copies of.
+fn check(args: &Args) -> Result<BlockSize, Fault> {
     if args.transport == TransportKind::Inline {
         return Err(Fault::usage("an embedded rack dies as a whole: --transport inline has no copies"));
     }
@@ -117,14 +92,22 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
             "a switch in the kernel does not find memory with copies: use --transport shm or udp",
         ));
     }
-    let block = block_of(args.block_size, "--block-size")?;
+    block_of(args.block_size, "--block-size")
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args) -> Result<(), Fault> {
+    if let Some(bytes) = args.again {
+        return again::run(args, bytes);
+    }
+    let block = check(args)?;
     // The entries of memory with copies are at its home; those of the other shall be there, too.
     let spec = RackSpec { nodes: 3, copies: 2, directory: Directory::Home, ..spec(block) };
     let interrupt = Interrupt::listen()?;
     let mut rack = Nodes::<Keeper>::start(args.transport, &spec, &(), &interrupt)?;
     let regions: [u64; 2] = [
-        rack.ask(1, Order::Allocate { with_copies: false })?,
-        rack.ask(1, Order::Allocate { with_copies: true })?,
+        rack.ask(1, Order::AllocatePlain { bytes: BLOCKS * block.bytes() })?,
+        rack.ask(1, Order::Allocate { bytes: BLOCKS * block.bytes(), near: HOME.0 })?,
     ];
     let mut all: [[Rounds; 3]; 2] = std::array::from_fn(|_| std::array::from_fn(|_| Rounds::new()));
     for round in 0..=args.rounds {

@@ -1,0 +1,113 @@
+//! A node of a rack with copies, and what the command asks of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use rackmem::{Discipline, GlobalAddr, NodeHandle, NodeId};
+use random::Random;
+use serde::{Deserialize, Serialize};
+
+use super::HOME;
+use crate::bench::nodes::{Node, Obeyed, Work, answer};
+use crate::bench::samples::Recorder;
+
+/// What the command wants of a node.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) enum Order {
+    /// So much memory with copies, near that node. Answers where.
+    Allocate { bytes: u64, near: u16 },
+    /// So much memory without. Answers where.
+    AllocatePlain { bytes: u64 },
+    /// Write a word of this block, and sync. Answers `Samples` of that.
+    Write { block: u64, value: u64, sync: bool },
+    /// Read it, which must be this. Answers `Samples`.
+    Read { block: u64, value: u64 },
+    /// Write so many bytes from here on, and sync.
+    Fill { from: u64, bytes: u64 },
+    /// From now on, a thread reads and writes words in so many blocks, most of them in every other one.
+    Work { region: u64, blocks: u64 },
+    /// Answers [`Looked`].
+    Look,
+}
+
+/// How far a node is.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Looked {
+    /// What its thread has done.
+    pub(super) operations: u64,
+    /// Bytes that came to it for missing copies.
+    pub(super) refilled: u64,
+}
+
+/// A node of a rack with copies.
+pub(crate) struct Keeper {
+    node: Node,
+    handle: NodeHandle,
+    operations: Arc<AtomicU64>,
+}
+
+impl Work for Keeper {
+    const NAME: &'static str = "bench copies";
+    type Setup = ();
+    type Order = Order;
+
+    fn new(node: Node, (): ()) -> Self {
+        Self { handle: node.handle(), node, operations: Arc::default() }
+    }
+
+    fn obey(&mut self, order: Order) -> Obeyed {
+        let handle = &mut self.handle;
+        match order {
+            Order::Allocate { bytes, near } => answer(handle.alloc_with_copies(bytes, NodeId(near))?.bits()),
+            Order::AllocatePlain { bytes } => answer(handle.alloc(bytes, HOME, Discipline::Coherent)?.bits()),
+            Order::Write { block, value, sync } => answer(Recorder::timed(1, |_| {
+                handle.write_word(GlobalAddr::from_bits(block), value)?;
+                if sync { handle.sync() } else { Ok(()) }
+            })?),
+            Order::Read { block, value } => answer(Recorder::timed(1, |_| {
+                let read = handle.read_word(GlobalAddr::from_bits(block))?;
+                assert_eq!(read, value, "what was written is read");
+                Ok::<_, rackmem::Error>(())
+            })?),
+            Order::Fill { from, bytes } => {
+                let bytes = vec![1; usize::try_from(bytes).expect("it fits into memory")];
+                handle.write(GlobalAddr::from_bits(from), &bytes)?;
+                answer(handle.sync()?)
+            }
+            Order::Work { region, blocks } => {
+                let (handle, operations) = (self.node.handle(), Arc::clone(&self.operations));
+                let node = u64::from(self.node.id.0);
+                thread::spawn(move || work(handle, (region, blocks), node, &operations));
+                answer(())
+            }
+            Order::Look => answer(Looked {
+                operations: self.operations.load(Ordering::Relaxed),
+                refilled: self.node.rack().reports().iter().map(|report| report.refilled).sum(),
+            }),
+        }
+    }
+}
+
+/// One of so many operations is on any of the blocks; the others are on those of the node.
+const ANY: u64 = 16;
+
+/// Until the process ends. (If all blocks were anybody's, a node that has a core to itself would take them all, and the rate would say
+/// who has had one.)
+fn work(mut handle: NodeHandle, (region, blocks): (u64, u64), node: u64, operations: &AtomicU64) {
+    let mut random = Random::new(node);
+    let block = handle.block_size().bytes();
+    loop {
+        let dice = random.bits();
+        let own = (dice >> 8) % (blocks / 2) * 2 + node % 2;
+        let at = if dice / 2 % ANY == 0 { (dice >> 8) % blocks } else { own };
+        let addr = GlobalAddr::from_bits(region + at * block);
+        let done = if dice.is_multiple_of(2) {
+            handle.read_word(addr).map(drop)
+        } else {
+            handle.write_word(addr, dice)
+        };
+        done.expect("it has copies");
+        operations.fetch_add(1, Ordering::Relaxed);
+    }
+}
