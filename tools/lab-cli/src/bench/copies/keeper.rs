@@ -100,7 +100,7 @@ fn work(mut handle: NodeHandle, (region, blocks): (u64, u64), node: u64, operati
     loop {
         let dice = random.bits();
         let own = (dice >> 8) % (blocks / 2) * 2 + node % 2;
-        let at = if dice / 2 % ANY == 0 { (dice >> 8) % blocks } else { own };
+        let at = if (dice / 2).is_multiple_of(ANY) { (dice >> 8) % blocks } else { own };
         let addr = GlobalAddr::from_bits(region + at * block);
         let done = if dice.is_multiple_of(2) {
             handle.read_word(addr).map(drop)
