@@ -14,7 +14,6 @@ mod places;
 mod store;
 mod torn;
 
-use bad_network as rig;
 use rackmem::rack_file::TransportKind;
 use rackmem::{Config, NodeHandle, NodeId, Rack};
 
