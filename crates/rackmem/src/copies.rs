@@ -1,10 +1,13 @@
 //! Memory that outlives its node, as a handle gives it.
 
+use std::sync::Arc;
+
 use wire::{Discipline, GlobalAddr, NodeId};
 
 use crate::addresses::of_a_node;
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
+use crate::rack::Rack;
 
 impl NodeHandle {
     /// Allocates `len` bytes of zeroes that outlive nodes: [`Config::copies`](crate::Config::copies) nodes keep them, `near` first, if
@@ -55,5 +58,14 @@ impl NodeHandle {
     /// How many memories addresses name.
     pub(crate) fn memories(&self) -> usize {
         self.inner.memories_named()
+    }
+}
+
+/// One more way into the same node; what it allocates has copies, if what this one allocates has.
+impl Clone for NodeHandle {
+    fn clone(&self) -> Self {
+        let mut handle = Rack { inner: Arc::clone(&self.inner) }.node(self.node);
+        handle.keeps_copies = self.keeps_copies;
+        handle
     }
 }

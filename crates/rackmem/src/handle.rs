@@ -535,12 +535,6 @@ impl NodeHandle {
     }
 }
 
-impl Clone for NodeHandle {
-    fn clone(&self) -> Self {
-        crate::Rack { inner: Arc::clone(&self.inner) }.node(self.node)
-    }
-}
-
 impl Drop for NodeHandle {
     /// Waits for what is still on its way to words, as [`NodeHandle::flush`] does; whoever wants to know whether it got there calls
     /// that.

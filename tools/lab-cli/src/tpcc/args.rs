@@ -42,6 +42,10 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub(super) rounds: u64,
 
+    /// Nodes that keep each row, index and log: 2 or 3, which then outlives one or two of them (only with --transport shm or udp)
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=3))]
+    pub(super) copies: u16,
+
     /// The unit of coherence
     #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = block_size)]
     pub(super) block_size: BlockSize,
@@ -102,6 +106,12 @@ impl Args {
     pub(super) fn rack(&self, scale: Scale) -> Result<RackSpec, Fault> {
         /// Chunks of allocators.
         const CHUNK: u64 = 32 << 20;
+        if self.copies > 1 && !matches!(self.transport, TransportKind::Shm | TransportKind::Udp) {
+            return Err(Fault::usage(format_args!(
+                "--copies {}: memory has copies where nodes are processes, and the switch is not in the kernel; use --transport shm or udp",
+                self.copies
+            )));
+        }
         let (nodes, needed) = (u64::from(self.nodes), self.needed(scale));
         // Homes are drawn by chance, so some nodes have a little more.
         let share = needed / nodes + needed / nodes / 8 + nodes * 2 * CHUNK;
@@ -121,7 +131,7 @@ impl Args {
         }
         let cache = self.cache.map_or(needed.min(1 << 30), |bytes| bytes.0).next_multiple_of(1 << 20);
         // Memory is taken as it is used: what the rack has, its caches, and the plain memory.
-        let all = 2 * needed + nodes * cache.min(needed);
+        let all = (1 + u64::from(self.copies)) * needed + nodes * cache.min(needed);
         if let Some(free) = available().filter(|free| *free < all) {
             return Err(Fault::usage(format_args!(
                 "this machine has {} of memory free, and {of}, need {} on {nodes} nodes with their caches, and once more without a rack; name a larger --scale, or fewer nodes, threads or transactions",
@@ -134,6 +144,7 @@ impl Args {
             nodes: self.nodes.into(),
             memory,
             cache,
+            copies: self.copies.into(),
             switch_entries: entries,
             seed: self.seed,
             ..spec(self.block_size)

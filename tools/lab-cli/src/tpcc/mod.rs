@@ -64,6 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         threads,
         transport,
         block_bytes: args.block_size.bytes(),
+        copies: args.copies,
         load_seconds,
         checks: rack.checks,
         rounds: of_rounds,

@@ -273,7 +273,9 @@ impl Work for Part {
     fn new(node: Node, setup: Setup) -> Self {
         let (nodes, threads) = (node.nodes(), u64::from(setup.threads));
         let first = node.id.index() as u64 * threads;
-        let rack = Threads::new(node.handle(), &setup, nodes, (first, threads));
+        let mut handle = node.handle();
+        handle.keep_copies(node.rack().config().copies > 1).expect("there are some");
+        let rack = Threads::new(handle, &setup, nodes, (first, threads));
         let plain = (first == 0).then(|| {
             let memory = PlainHandle::new(setup.plain_bytes, node.handle().block_size());
             Threads::new(memory, &setup, nodes, (0, threads * u64::from(nodes)))

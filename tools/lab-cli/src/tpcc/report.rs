@@ -104,6 +104,8 @@ pub(super) struct TpccReport {
     pub(super) threads: u16,
     pub(super) transport: TransportKind,
     pub(super) block_bytes: u64,
+    /// Nodes that keep all of it.
+    pub(super) copies: u16,
     pub(super) load_seconds: f64,
     /// So often all conditions were found to hold. Otherwise there is no report.
     pub(super) checks: u64,
@@ -128,7 +130,7 @@ impl TpccReport {
         };
         let plural = |count: u16, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         format!(
-            "TPC-C, {warehouses} warehouses with {size}: {} of {} over {}, blocks of {}, distribution {distribution_percent} % (medians of {} rounds)\n\n\
+            "TPC-C, {warehouses} warehouses with {size}: {} of {} over {}, blocks of {}{}, distribution {distribution_percent} % (medians of {} rounds)\n\n\
              loaded           {rows} rows in {:.1} s\n\
              new orders       {:.0} a minute\n\
              aborted          {:.2} % of all attempts{}\n\
@@ -139,6 +141,7 @@ impl TpccReport {
             plural(*threads, "thread"),
             self.transport.name(),
             Bytes(self.block_bytes),
+            if self.copies > 1 { format!(", {} copies", self.copies) } else { String::new() },
             self.rounds.len(),
             self.load_seconds,
             of(|round| round.new_orders_per_minute),

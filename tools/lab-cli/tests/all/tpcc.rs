@@ -54,6 +54,15 @@ fn tpcc_over_udp_is_consistent() {
 }
 
 #[test]
+fn tpcc_on_memory_with_copies_is_consistent() {
+    a_run_is_consistent_and_counted("shm", "3", &["--copies", "2"]);
+    for transport in ["embedded", "wire"] {
+        let said = mistake(&["tpcc", "--copies", "2", "--transport", transport], 2);
+        assert!(said.contains("use --transport shm or udp"), "{said}");
+    }
+}
+
+#[test]
 fn without_distribution_nothing_is_aborted() {
     let temporary = Temporary::new("tpcc-apart");
     let args = ["tpcc", "--scale", "100", "--transactions", "300", "--rounds", "1", "--distribution", "0"];

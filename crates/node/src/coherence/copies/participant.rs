@@ -19,14 +19,28 @@ pub(crate) struct Held {
     pub(super) seq: Seq,
     /// Who takes part.
     pub(super) participants: Copyset,
-    blocks: Vec<(BlockTag, DataRef)>,
+    /// Those that have come, by their places.
+    blocks: Vec<Option<(BlockTag, DataRef)>>,
+    /// So many have come of the first ones, with no gap.
+    taken: usize,
     /// How many blocks it has here.
     of: usize,
 }
 
 impl Held {
     fn is_whole(&self) -> bool {
-        self.blocks.len() == self.of
+        self.taken == self.of
+    }
+
+    /// Takes a block, if it is a new one.
+    fn take(&mut self, at: usize, block: BlockTag, keep: impl FnOnce() -> DataRef) -> bool {
+        self.blocks.resize(self.blocks.len().max(at + 1), None);
+        if self.blocks[at].is_some() {
+            return false;
+        }
+        self.blocks[at] = Some((block, keep()));
+        self.taken += self.blocks[self.taken..].iter().take_while(|block| block.is_some()).count();
+        true
     }
 }
 
@@ -53,21 +67,20 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
             seq: packet.seq,
             participants: packet.copyset,
             blocks: Vec::new(),
+            taken: 0,
             of,
         });
-        if held.seq != packet.seq || held.of != of {
+        // Nobody sends more ahead than that.
+        if held.seq != packet.seq || held.of != of || at >= held.taken + WINDOW {
             return self.counters.drop(Drop::Nonsense);
         }
-        let is_next = at == held.blocks.len();
-        if is_next {
-            let kept = self.store.keep(data);
-            held.blocks.push((packet.tag, kept));
-        }
-        // Whoever sends a block twice, or too early, may have missed an answer.
-        if is_next && !held.is_whole() && !held.blocks.len().is_multiple_of(WINDOW / 2) {
+        let before = held.taken;
+        let is_new = held.take(at, packet.tag, || self.store.keep(data));
+        // Whoever sends a block twice may have missed an answer.
+        if is_new && !held.is_whole() && before / (WINDOW / 2) == held.taken / (WINDOW / 2) {
             return;
         }
-        let arg = held.blocks.len() as u64;
+        let arg = held.taken as u64;
         let to = Endpoint::CacheAgent(packet.requester.node);
         let me = Endpoint::HomeAgent(self.config.id);
         self.send(Packet { arg, ..packet.reply(PacketKind::Prepared, me, to) });
@@ -92,7 +105,7 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
     pub(super) fn end_batch(&mut self, life: Life, takes_effect: bool) {
         let Some(held) = self.copies.held.remove(&life) else { return };
         self.copies.ended.insert(life, (held.seq, takes_effect));
-        for (tag, data) in held.blocks {
+        for (tag, data) in held.blocks.into_iter().flatten() {
             if takes_effect && self.keeps(tag) {
                 self.store.write_home(tag, data);
                 self.note_committed(tag);

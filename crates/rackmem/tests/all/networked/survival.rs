@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use rackmem::{Config, Error, GlobalAddr, MapError, NodeHandle, NodeId};
+use rackmem::{Config, Discipline, Error, GlobalAddr, MapError, NodeHandle, NodeId};
 
 use super::rig::{Processes, until};
 
@@ -218,8 +218,23 @@ fn mapping_memory_with_copies_is_refused() {
 }
 
 #[test]
+fn a_handle_that_keeps_copies_allocates_nothing_coherent_without() {
+    let rack = rack(3, 2, false);
+    let mut here = rack.nodes[0].here();
+    let home = |here: &mut NodeHandle, discipline| here.alloc(64, NodeId(1), discipline).unwrap().home();
+    here.keep_copies(true).unwrap();
+    assert_eq!(home(&mut here, Discipline::Coherent), NodeId(4));
+    assert_eq!(home(&mut here.clone(), Discipline::Coherent), NodeId(4));
+    assert_eq!(home(&mut here, Discipline::Word), NodeId(1));
+    here.keep_copies(false).unwrap();
+    assert_eq!(home(&mut here, Discipline::Coherent), NodeId(1));
+}
+
+#[test]
 fn racks_without_copies_say_so() {
     let rack = Processes::start(2);
+    assert_eq!(rack.nodes[0].here().keep_copies(true), Err(Error::NoCopies));
+    assert_eq!(rack.nodes[0].here().keep_copies(false), Ok(()));
     assert_eq!(rack.nodes[0].here().alloc_with_copies(8, NodeId(0)), Err(Error::NoCopies));
     assert_eq!(rack.nodes[0].here().sync(), Ok(()));
 }
