@@ -4,7 +4,7 @@ use crate::racks::{a_dead_node_is_named, ctrl_c_ends_it};
 use crate::shell::{Temporary, can_have_kernel, mistake};
 
 fn a_run_is_consistent_and_counted(transport: &str, nodes: &str, more: &[&str]) {
-    let temporary = Temporary::new(&format!("tpcc-{transport}"));
+    let temporary = Temporary::new(&format!("tpcc-{transport}-{nodes}"));
     let args = ["tpcc", "--transport", transport, "--nodes", nodes, "--threads", "2", "--scale", "100"];
     let run = ["--transactions", "200", "--rounds", "2", "--distribution", "20"];
     let report = temporary.json(&[&args[..], &run, more].concat());
