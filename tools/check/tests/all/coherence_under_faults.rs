@@ -94,7 +94,7 @@ fn every_run_recovers_from_restarts_and_deaths() {
 fn a_prefix_survives_a_death_at_every_step_and_a_second_one_after_it() {
     const STEPS: usize = 400;
     let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse().ok());
-    let every = number("RACKMEM_EVERY").unwrap_or(37);
+    let every = number("RACKMEM_EVERY").unwrap_or(97);
     let (mut sum, mut runs, mut after_copying) = (Report::default(), 0_u64, 0_u64);
     let nodes = || (0..3).map(NodeId);
     for seed in 0..number("RACKMEM_SEEDS").unwrap_or(1) as u64 {
