@@ -202,6 +202,13 @@ pub struct SwitchReport {
     pub transport: Counts,
 }
 
+impl SwitchReport {
+    /// How many copies memories with copies lack.
+    pub fn copies_missing(&self) -> usize {
+        self.memories.iter().map(|memory| self.copies.saturating_sub(memory.kept_by.len())).sum()
+    }
+}
+
 /// Where the switch's process leaves its report for other threads.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {

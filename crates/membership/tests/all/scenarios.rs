@@ -472,3 +472,27 @@ fn a_node_that_comes_back_has_nothing_and_gets_its_memory_again() {
     let now = [(nodes(&[1]), nodes(&[2])), (nodes(&[1, 2]), nodes(&[])), (nodes(&[2]), nodes(&[1]))];
     assert_eq!(memories(&rig), now);
 }
+
+#[test]
+fn of_more_copies_than_there_are_to_be_the_first_ones_stay() {
+    let mut rig = Rig::formed(43, 4);
+    let nodes = |ids: &[u16]| ids.iter().map(|id| NodeId(*id)).collect::<Copyset>();
+    let first = |rig: &Rig| rig.coordinator().memories().next().unwrap();
+    let says = |rig: &mut Rig, process: usize| {
+        let epoch = rig.processes[process].member.epoch();
+        rig.processes[process].member.set_whole((epoch, nodes(&[0])));
+        rig.run_for(of_timeout(6));
+    };
+    rig.processes[0].killed = true;
+    assert!(rig.run_until(Nanos(2 * T.0), |rig| goes_on_without(rig, 0)));
+    says(&mut rig, 2);
+    let back = rig.start(NodeId(0), true);
+    assert!(rig.run_until(Nanos(2 * T.0), Rig::is_settled));
+    assert_eq!(first(&rig), (nodes(&[1, 2]), nodes(&[0])));
+    says(&mut rig, back);
+    assert_eq!(first(&rig), (nodes(&[0, 1, 2]), nodes(&[])));
+    // The next epoch: node 3 dies, which has nothing to do with it.
+    rig.processes[3].killed = true;
+    assert!(rig.run_until(Nanos(2 * T.0), |rig| goes_on_without(rig, 3)));
+    assert_eq!(rig.coordinator().roster().memories[0].by, nodes(&[0, 1]));
+}

@@ -14,7 +14,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use rackmem::transport::Transport;
-use rackmem::{Discipline, GlobalAddr, Nanos, NodeHandle, NodeId, ProcessConfig, Rack, SwitchReport, Timing};
+use rackmem::{Discipline, GlobalAddr, Nanos, NodeHandle, NodeId, ProcessConfig, Rack, Timing};
 use serde::{Deserialize, Serialize};
 use simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
 use simulated::faulty::Faulty;
@@ -132,10 +132,8 @@ pub(crate) fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) 
                     witness(&file, &text, teller);
                 }
                 Order::Copies => {
-                    let all = |report: SwitchReport| {
-                        report.memories.iter().all(|memory| memory.kept_by.len() >= report.copies)
-                    };
-                    teller.tell(Event::Copies { whole: watch.report().is_some_and(all) });
+                    let whole = watch.report().is_some_and(|report| report.copies_missing() == 0);
+                    teller.tell(Event::Copies { whole });
                 }
                 _ => {}
             }

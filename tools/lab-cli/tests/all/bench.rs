@@ -67,6 +67,8 @@ fn a_copy_is_made_anew_and_what_goes_on_meanwhile_is_measured() {
     assert!((number(&report["ratio"]) - ratio).abs() < 1e-9, "{report}");
     let why = mistake(&["bench", "copies", "--transport", "shm", "--again", "9TiB"], 2);
     assert!(why.contains("this machine has"), "{why}");
+    let why = mistake(&["bench", "copies", "--transport", "shm", "--again", "0"], 2);
+    assert!(why.contains("ask for 1 MiB or more"), "{why}");
 }
 
 #[test]

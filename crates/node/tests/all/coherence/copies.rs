@@ -1,13 +1,14 @@
 //! A node that keeps copies: batches of other nodes, and what the home that serves the memory has done.
 
+use node::allocator::ChunkSize;
 use node::{Access, DataRef, Drop, Kept, Message, Started, View};
 use wire::{
-    BatchFate, BlockTag, Discipline, Endpoint, GlobalAddr, Incarnation, NodeId, Packet, PacketKind, Seq,
-    SlotId, SwitchEpoch,
+    BatchFate, BlockSize, BlockTag, Discipline, Endpoint, GlobalAddr, Incarnation, Nanos, NodeId, Packet,
+    PacketKind, Seq, SlotId, SwitchEpoch,
 };
 
 use crate::coherence::packets::{BLOCK, EPOCH, INCARNATION, ME, NODES, agent, call, mine, nodes, requester};
-use crate::coherence::rig::Rig;
+use crate::coherence::rig::{Effects, Rig};
 
 /// The memory that node 0 serves, and this one keeps, too.
 const KEPT: NodeId = NodeId(NODES as u16);
@@ -269,6 +270,26 @@ fn a_node_asks_on_when_all_answers_have_come() {
     }
     let next = rig.packet(refilled(&ask, second | 3, block(KEPT, 6), Some(6))).only().packet;
     assert_eq!((next.kind, next.arg), (PacketKind::Refill, second | 4));
+}
+
+#[test]
+fn a_memory_is_copied_no_faster_than_it_may_be() {
+    const LARGE: BlockSize = BlockSize::new(64 << 10).unwrap();
+    let mut rig = Rig::with(|config| {
+        (config.copies, config.block, config.memory) = (2, LARGE, 64 * LARGE.bytes());
+        config.chunk = ChunkSize::new(64 * LARGE.bytes()).unwrap();
+    });
+    let large = |n: u64| LARGE.tag(GlobalAddr::new(KEPT, n * LARGE.bytes()));
+    let ask = filling(&mut rig);
+    let _ = rig.packet(refilled(&ask, 0, large(1), None));
+    for n in 1..=7 {
+        let place = if n == 1 { 1 } else { n + 1 };
+        assert!(rig.packet(refilled(&ask, place, large(n), Some(n))).is_empty(), "block {n}: it waits");
+    }
+    // 448 KiB have come; 128 KiB may come at once again when 320 KiB have had their time, at 20 MiB/s.
+    let asks = |out: &Effects| out.kinds().contains(&PacketKind::Refill);
+    assert!(!asks(&rig.wait(Nanos::from_millis(15))));
+    assert!(asks(&rig.wait(Nanos::from_millis(1))));
 }
 
 #[test]

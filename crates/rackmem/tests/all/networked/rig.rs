@@ -9,8 +9,7 @@ use super::lies::{Early, Lies};
 use rackmem::transport::inline::Hub;
 use rackmem::transport::{Body, Contents, Counters, Outgoing, PeerId, Transport};
 use rackmem::{
-    Config, Nanos, NodeId, ProcessConfig, Rack, Scheduling, SteeringCounts, SwitchProcess, SwitchReport,
-    Timing, Watch,
+    Config, Nanos, NodeId, ProcessConfig, Rack, Scheduling, SteeringCounts, SwitchProcess, Timing, Watch,
 };
 use simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
 use simulated::faulty::{Faulty, Passing};
@@ -244,9 +243,7 @@ impl Processes {
     /// What the switch last said of memories with copies: all of them are on as many nodes as they are to be.
     pub(crate) fn has_all_copies(&self) -> bool {
         let watch = &self.switch.as_ref().expect("it runs").watch;
-        let is_whole =
-            |report: SwitchReport| report.memories.iter().all(|it| it.kept_by.len() >= report.copies);
-        watch.report().is_some_and(is_whole)
+        watch.report().is_some_and(|report| report.copies_missing() == 0)
     }
 
     pub(crate) fn restart_switch(&mut self) {

@@ -103,6 +103,9 @@ fn until(
 /// Runs `bench copies --again`.
 pub(super) fn run(args: &Args, bytes: Bytes) -> Result<(), Fault> {
     let block = check(args)?;
+    if bytes.0 == 0 {
+        return Err(Fault::usage("--again 0: there is nothing to be copied; ask for 1 MiB or more"));
+    }
     let whole = bytes.0.next_multiple_of(PIECE);
     // Node 0's copy, node 1's and node 2's.
     let needed = 3 * (whole + ROOM);
