@@ -4,7 +4,7 @@ use node::allocator::ChunkSize;
 use node::{Access, DataRef, Drop, Kept, Message, Started, View};
 use wire::{
     BatchFate, BlockSize, BlockTag, Discipline, Endpoint, GlobalAddr, Incarnation, Nanos, NodeId, Packet,
-    PacketKind, Seq, SlotId, SwitchEpoch,
+    PacketKind, Refusal, Seq, SlotId, Status, SwitchEpoch,
 };
 
 use crate::coherence::packets::{BLOCK, EPOCH, INCARNATION, ME, NODES, agent, call, mine, nodes, requester};
@@ -318,4 +318,39 @@ fn lies_about_a_memory_that_is_copied_are_dropped_and_it_goes_on() {
     rig.drops(Drop::Nonsense, refilled(&ask, 1, first, None));
     assert!(rig.packet(refilled(&ask, 1, first, Some(5))).is_empty());
     assert_eq!((rig.store.home_stamp(first), rig.store.retained), (5, 0));
+}
+
+#[test]
+fn a_home_that_was_copied_refuses_frees_of_before_in_what_was_free_then() {
+    let mut rig = rig();
+    let (ask, chunk) = (filling(&mut rig), block(KEPT, 4));
+    let end = Packet { discipline: None, ..refilled(&ask, 0, block(KEPT, 1), None).packet };
+    assert!(rig.packet(end).is_empty());
+    let of = |kind, epoch, seq| Packet {
+        from: Endpoint::HomeAgent(NodeId(0)),
+        to: Endpoint::HomeAgent(ME),
+        epoch: SwitchEpoch(epoch),
+        incarnation: INCARNATION,
+        ..Packet::request(kind, chunk, requester(ME.0, 9), Seq(seq))
+    };
+    // This node's allocator gets a chunk of it, and then all others die.
+    let (event, arg) = (PacketKind::ChunkRequest, 4 * BLOCK.bytes());
+    let granted = of(PacketKind::Replicate, 9, 1);
+    let _ = rig.packet(Packet { event, arg, discipline: Some(Discipline::Coherent), ..granted });
+    let memories = [0; 4].map(|_| Kept { life: Incarnation(0), by: nodes([1]) }).to_vec();
+    let incarnations = vec![None, Some(INCARNATION), None, None];
+    let view = View { epoch: SwitchEpoch(10), incarnations, shadow: ME, memories };
+    let mut own = rig.input_epoch(&view).sent();
+    while let Some(message) = own.pop() {
+        own.extend(rig.packet(message).sent());
+    }
+    let mut free = |called_in, seq| {
+        let (from, to) = (Endpoint::Allocator(ME), Endpoint::HomeAgent(KEPT));
+        let packet = Packet { from, to, arg: called_in, ..of(PacketKind::Free, 10, seq) };
+        let answer = rig.packet(packet).only().packet;
+        (answer.kind, answer.status)
+    };
+    let refused = Status::Refused(Refusal::NodeDown);
+    assert_eq!(free(8, 2), (PacketKind::FreeReply, refused), "somebody else had it then");
+    assert_eq!(free(9, 3).0, PacketKind::Free, "it is for its allocator");
 }
