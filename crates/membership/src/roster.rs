@@ -69,7 +69,8 @@ impl Roster {
                 kept.by.iter().filter(|node| live.contains(*node) && !changed.contains(*node)).collect();
             kept.trim(i, (nodes, copies), live);
             if kept.by.is_empty() && !live.is_empty() {
-                *kept = Kept::anew(life, i, (nodes, copies), live);
+                let again = kept.life > Incarnation(0);
+                *kept = Kept { again, ..Kept::anew(life, i, (nodes, copies), live) };
             }
         }
     }

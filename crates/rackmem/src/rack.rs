@@ -40,7 +40,7 @@ pub(crate) struct Inner {
     handles: AtomicU64,
     /// Accesses that needed no message, as far as the handles have said.
     hits: Box<[AtomicU64]>,
-    /// The names that the nodes in this process keep.
+    /// The names that the nodes in this process keep, and those of each memory with copies, which it may come to keep.
     names: Box<[NameService]>,
 }
 
@@ -115,13 +115,31 @@ impl Inner {
         }
     }
 
-    /// The names that a node keeps, if it is in this process.
-    pub(crate) fn names(&self, node: NodeId) -> Option<&NameService> {
+    /// The names that a node keeps, or that are kept in a memory with copies, as far as this process can know them.
+    pub(crate) fn names(&self, keeper: NodeId) -> Option<&NameService> {
         match &self.places {
-            Places::Embedded(_) => self.names.get(node.index()),
-            Places::Joined { node: here, .. } => self.names.first().filter(|_| here.id() == node),
+            Places::Embedded(_) => self.names.get(keeper.index()),
+            Places::Joined { node, .. } => match keeper.index().checked_sub(self.config.nodes) {
+                Some(nth) => self.names.get(1 + nth),
+                None => self.names.first().filter(|_| node.id() == keeper),
+            },
             Places::Attached(_) => None,
         }
+    }
+
+    /// Names are kept in memories with copies.
+    pub(crate) fn names_have_copies(&self) -> bool {
+        self.memories_named() > self.config.nodes
+    }
+
+    /// The node that has a memory now, as far as this process knows.
+    pub(crate) fn server_of(&self, memory: NodeId) -> Option<NodeId> {
+        self.joined().map_or(Some(memory), |node| node.view().server_of(memory))
+    }
+
+    /// The incarnation that a memory is in; those of an embedded rack are in their first one.
+    pub(crate) fn life_of(&self, memory: NodeId) -> Option<u32> {
+        self.joined().map_or(Some(0), |node| node.view().life_of(memory).map(|life| life.0))
     }
 
     /// What they do with chains.
@@ -319,18 +337,21 @@ impl Rack {
         let names = match &places {
             Places::Embedded(_) => config.ids().map(|id| NameService::new(id, 0, false)).collect(),
             Places::Joined { node, .. } => {
-                [NameService::new(node.id(), node.incarnation().0, node.has_returned())].into()
+                let own = NameService::new(node.id(), node.incarnation().0, node.has_returned());
+                let with_copies = (config.nodes..config.memories())
+                    .map(|id| NameService::in_memory(NodeId(u16::try_from(id).expect("at most 64"))));
+                std::iter::once(own).chain(with_copies).collect()
             }
             Places::Attached(_) => [].into(),
         };
         let handles = AtomicU64::new(0);
         let inner = Arc::new(Inner { places, memories, reach, config, handles, hits, names });
         if let Places::Joined { node, .. } = &inner.places {
-            let (rack, id) = (Arc::downgrade(&inner), node.id());
+            let rack = Arc::downgrade(&inner);
             node.serve_names(Box::new(move |from, words| {
                 // A process that is about to end keeps no names.
                 let rack = rack.upgrade().ok_or(Refusal::NodeDown)?;
-                rack.names(id).expect("it is this node").serve(&rack, from, words)
+                crate::named::serve(&rack, from, words)
             }));
         }
         Self { inner }

@@ -94,6 +94,8 @@ pub struct NetworkedNode {
     /// Where memory is mapped.
     pub(super) mapping: Mutex<MappedMemory>,
     pub(super) scheduling: Scheduling,
+    /// The rack, in the epoch that this node has begun last. Whoever has this waits for nothing.
+    view: Mutex<Arc<View>>,
     /// The node has had an incarnation before this one: what was named there is lost.
     returned: bool,
     /// Taken after the membership, and last.
@@ -157,6 +159,7 @@ impl NetworkedNode {
             names: OnceLock::new(),
             mapping: Mutex::new(MappedMemory::reserve(setup)),
             scheduling: setup.scheduling,
+            view: Mutex::new(Arc::new(view.clone())),
             returned,
             log: Mutex::default(),
         });
@@ -200,6 +203,11 @@ impl NetworkedNode {
     /// The epoch that the node is in.
     pub fn epoch(&self) -> SwitchEpoch {
         self.member().epoch()
+    }
+
+    /// The rack, in the epoch that this node has begun last.
+    pub fn view(&self) -> Arc<View> {
+        Arc::clone(&self.view.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The node's memory, for hits.
@@ -378,6 +386,7 @@ impl NetworkedNode {
         let (blocks, locks) = (&mut self.store(self.id), &mut self.store(self.id).of_locks(kept));
         let (out, lock_out) = (&mut context.effects, &mut context.lock_effects);
         all.on_new_epoch(at, (view, dump), (blocks, out), (locks, lock_out));
+        *self.view.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(view.clone());
         self.deliver(self.id, machines, context);
         self.chains.begin_epoch(view.epoch);
         self.begin_connections(context, view);

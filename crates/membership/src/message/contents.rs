@@ -46,6 +46,7 @@ pub(crate) fn encode_roster(roster: &Roster, out: &mut Vec<u8>) {
     out.push(u8::from(!roster.memories.is_empty()));
     for kept in &roster.memories {
         out.extend(kept.life.0.to_le_bytes());
+        out.push(u8::from(kept.again));
         out.extend(kept.by.bits().to_le_bytes());
     }
 }
@@ -68,11 +69,12 @@ pub(crate) fn read_roster(reader: &mut Reader<'_>) -> Option<Roster> {
     }
     let mut memories = Vec::new();
     for _ in 0..if reader.bool()? { nodes } else { 0 } {
-        let (life, by) = (Incarnation(reader.u32()?), Copyset::from_bits(reader.u64()?));
+        let (life, again) = (Incarnation(reader.u32()?), reader.bool()?);
+        let by = Copyset::from_bits(reader.u64()?);
         if life.0 > epoch.0 || by.iter().any(|node| node.index() >= nodes) {
             return None;
         }
-        memories.push(Kept { life, by });
+        memories.push(Kept { life, again, by });
     }
     Some(Roster { epoch, entries, memories })
 }

@@ -46,8 +46,9 @@ fn know() -> impl Strategy<Value = Message> {
     let entries = prop::collection::vec(any::<(u32, u64, bool, bool)>(), 1..=64);
     (0u16..64, any::<u64>(), epoch(), entries, any::<bool>()).prop_map(
         |(node, session, epoch, entries, copies)| {
-            let kept = |(life, by, ..): &(u32, u64, bool, bool)| Kept {
+            let kept = |(life, by, again, _): &(u32, u64, bool, bool)| Kept {
                 life: Incarnation(*life.min(&epoch.0)),
+                again: *again,
                 by: Copyset::from_bits(by & u64::MAX >> (64 - entries.len())),
             };
             let memories = entries.iter().filter(|_| copies).map(kept).collect();

@@ -445,12 +445,14 @@ fn what_a_node_has_copied_counts_in_its_epoch_and_the_next_one() {
     rig.processes[1].killed = true;
     assert!(rig.run_until(Nanos(2 * T.0), |rig| goes_on_without(rig, 1)));
     let life = rig.coordinator().roster().memories[0].life;
+    assert!(!rig.coordinator().roster().memories[0].again);
     assert_eq!(first(&rig), (nodes(&[2]), nodes(&[3])));
     // With the last one that has it, it is gone, and begins anew.
     rig.processes[2].killed = true;
     assert!(rig.run_until(Nanos(2 * T.0), |rig| goes_on_without(rig, 2)));
     assert_eq!(first(&rig), (nodes(&[3]), nodes(&[])));
-    assert!(rig.coordinator().roster().memories[0].life > life);
+    let kept = rig.coordinator().roster().memories[0];
+    assert!(kept.life > life && kept.again);
 }
 
 #[test]

@@ -76,6 +76,8 @@ pub struct ChunkTable {
     chunks: Vec<Option<Grant>>,
     /// The epoch in which each chunk was last taken back from an allocator that died; 0: never.
     taken_back: Vec<SwitchEpoch>,
+    /// The first block, which no allocator has, is live from the beginning.
+    rooted: bool,
 }
 
 impl ChunkTable {
@@ -97,7 +99,15 @@ impl ChunkTable {
             blocks,
             chunks: (0..chunks).map(|_| None).collect(),
             taken_back: (0..chunks).map(|_| SwitchEpoch(0)).collect(),
+            rooted: false,
         }
+    }
+
+    /// The same, with a *root*: its first block is live and coherent, and nobody allocates or frees it. What has to be found in a
+    /// memory by whoever knows nothing of it begins there.
+    #[must_use]
+    pub fn rooted(self) -> Self {
+        Self { rooted: true, ..self }
     }
 
     /// The blocks of a chunk that may be handed out: never the first of the memory, whose address would be
@@ -170,7 +180,8 @@ impl ChunkTable {
         Self { taken_back: self.taken_back.iter().map(|_| epoch).collect(), ..self }
     }
 
-    /// What comes at this place or behind it, of all that is granted and live: for whoever copies the table. Places begin at 0.
+    /// What comes at this place or behind it, of all that is granted and live: for whoever copies the table. Places begin at 0; the
+    /// root comes last.
     pub fn step(&self, place: u64) -> Option<Step> {
         let (mut chunk, mut index) = (place >> 32, place & u64::from(u32::MAX));
         while let Some(grant) = self.chunks.get(usize::try_from(chunk).ok()?) {
@@ -197,12 +208,27 @@ impl ChunkTable {
             }
             (chunk, index) = (chunk + 1, 0);
         }
-        None
+        let is_root = self.rooted && (chunk, index) == (self.chunks.len() as u64, 0);
+        is_root.then(|| Step {
+            first: self.root(),
+            owner: NodeId(0),
+            orphaned: true,
+            discipline: Discipline::Coherent,
+            is_chunk: false,
+            taken_back: SwitchEpoch(0),
+        })
+    }
+
+    fn root(&self) -> BlockTag {
+        self.geometry.block.tag(GlobalAddr::new(self.home, 0))
     }
 
     /// The place behind a chunk with this block, or behind this block.
     pub fn place_behind(&self, tag: BlockTag, is_chunk: bool) -> u64 {
         let number = self.geometry.block_of(tag.addr());
+        if number == 0 {
+            return (self.chunks.len() as u64) << 32 | 1;
+        }
         let index = if is_chunk { 1 } else { self.geometry.index_in_chunk(number) as u64 + 2 };
         self.geometry.chunk_of(number) << 32 | index
     }
@@ -212,7 +238,7 @@ impl ChunkTable {
     pub fn take(&mut self, step: &Step) -> bool {
         let number = self.geometry.block_of(step.first.addr());
         if step.first.home() != self.home || number == 0 || number >= self.blocks {
-            return false;
+            return self.rooted && step.first == self.root() && !step.is_chunk;
         }
         let slot = usize::try_from(self.geometry.chunk_of(number)).expect("the table has this chunk");
         let index = self.geometry.index_in_chunk(number);
@@ -309,6 +335,11 @@ impl ChunkTable {
 
     /// The live blocks, in ascending order.
     pub fn live_blocks(&self) -> impl Iterator<Item = BlockTag> {
+        let root = self.rooted.then(|| self.root());
+        root.into_iter().chain(self.allocated_blocks())
+    }
+
+    fn allocated_blocks(&self) -> impl Iterator<Item = BlockTag> {
         (0..).zip(&self.chunks).filter_map(|(chunk, grant)| Some((chunk, grant.as_ref()?))).flat_map(
             |(chunk, grant)| {
                 let live = |number: &u64| grant.live.contains(self.geometry.index_in_chunk(*number));
@@ -354,6 +385,9 @@ impl ChunkTable {
             return None;
         }
         let number = self.geometry.block_of(tag.addr());
+        if self.rooted && number == 0 {
+            return Some(Discipline::Coherent);
+        }
         let grant = self.grant_of(self.geometry.chunk_of(number))?;
         grant.live.contains(self.geometry.index_in_chunk(number)).then_some(grant.discipline)
     }

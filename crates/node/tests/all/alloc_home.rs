@@ -206,7 +206,7 @@ fn memory_that_was_given_back_may_obey_another_discipline_at_another_node() {
 #[test]
 fn a_table_is_copied_place_by_place() {
     let (died, began) = (SwitchEpoch(5), SwitchEpoch(7));
-    let mut table = table(8 * CHUNK);
+    let mut table = table(8 * CHUNK).rooted();
     for (node, chunks) in [(ALICE, 1), (BOB, 2), (ALICE, 1), (BOB, 1)] {
         table.grant(node, bytes(CHUNK * chunks) - bytes(1), Coherent).unwrap();
     }
@@ -217,7 +217,7 @@ fn a_table_is_copied_place_by_place() {
     // What it had without live blocks is free again, and somebody gets it.
     table.orphan(ALICE, died);
     table.grant(BOB, 1, Coherent).unwrap();
-    let mut copy = self::table(8 * CHUNK).copied_from(began);
+    let mut copy = self::table(8 * CHUNK).rooted().copied_from(began);
     let (mut place, mut order) = (0, Vec::new());
     while let Some(step) = table.step(place) {
         assert!(copy.take(&step) && copy.take(&step), "{step:?} is taken, and once more");
@@ -226,7 +226,11 @@ fn a_table_is_copied_place_by_place() {
         (place, order) = (behind, [order, vec![(step.first, step.is_chunk)]].concat());
     }
     let blocks_of = |chunk: bool| order.iter().filter(move |(_, is)| *is == chunk).map(|(first, _)| *first);
-    assert_eq!(blocks_of(false).collect::<Vec<_>>(), table.live_blocks().collect::<Vec<_>>());
+    // The root comes last.
+    let (mut live, mut copied) =
+        (table.live_blocks().collect::<Vec<_>>(), blocks_of(false).collect::<Vec<_>>());
+    assert_eq!((live[0], copied.pop()), (tag(0), Some(live.remove(0))));
+    assert_eq!(copied, live);
     let chunks = [1, CHUNK, 2 * CHUNK, 3 * CHUNK, 4 * CHUNK, 5 * CHUNK];
     assert_eq!(blocks_of(true).collect::<Vec<_>>(), chunks.map(tag));
     copy.assert_invariants();
@@ -251,6 +255,23 @@ fn a_table_is_copied_place_by_place() {
         copy.is_orphaned(tag(7 * CHUNK).addr(), SwitchEpoch(6))
             && !copy.is_orphaned(tag(7 * CHUNK).addr(), began)
     );
+}
+
+#[test]
+fn a_root_is_live_and_nobody_allocates_or_frees_it() {
+    let (mut table, mut plain) = (table(CHUNK).rooted(), table(CHUNK));
+    assert_eq!((table.discipline_of(tag(0)), plain.discipline_of(tag(0))), (Some(Coherent), None));
+    assert_eq!((table.live_blocks().collect::<Vec<_>>(), plain.live_blocks().next()), (vec![tag(0)], None));
+    assert_eq!(table.step(0), table.step(1 << 32));
+    let root = table.step(0).unwrap();
+    assert_eq!((root.first, root.is_chunk, plain.step(0)), (tag(0), false, None));
+    assert_eq!(table.step(table.place_behind(root.first, false)), None, "it is the last one");
+    assert!(table.take(&root) && !table.take(&Step { is_chunk: true, ..root }) && !plain.take(&root));
+    let granted = table.grant(ALICE, 1, LockOnly).unwrap();
+    assert_eq!(plain.grant(ALICE, 1, LockOnly), Ok(granted), "all that is behind it");
+    assert_eq!(table.mark(ALICE, blocks(0, 1), None), Err(MarkRefused::NotGranted));
+    assert_eq!((table.discipline_of(tag(0)), table.owner_of(tag(0).addr())), (Some(Coherent), None));
+    table.assert_invariants();
 }
 
 #[test]

@@ -1,23 +1,23 @@
 //! The names that a node keeps, and what they name.
 //!
 //! A plain table: no thread, no message. What must always hold: a name stands for one thing at most; no two things that are ever made
-//! under names of one node have the same number, and later ones have larger ones; what was named before this incarnation of the node
-//! began is lost, and nothing takes its place but what is made anew.
+//! under names of one keeper have the same number, and later ones have larger ones; what was named before this incarnation of the keeper
+//! began, or was in memory that has died since, is lost, and nothing takes its place but what is made anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use wire::{GlobalAddr, NodeId};
+use wire::GlobalAddr;
 
 use super::MOST_NAMES;
 use super::spec::{NamedInfo, NamedSpec};
 
-/// The names of a node, in one of its incarnations.
+/// The names of a node, or of a memory with copies, in one of its incarnations.
 pub(super) struct Directory {
     names: BTreeMap<String, Named>,
     /// Names that were made anew and removed again: there is nothing to be lost under them any more.
     settled: BTreeSet<String>,
-    /// The node has died before.
+    /// It has died before.
     returned: bool,
     /// The number of the last thing that was made.
     last: u64,
@@ -26,11 +26,17 @@ pub(super) struct Directory {
 }
 
 /// What has a name.
-struct Named {
-    info: NamedInfo,
+#[derive(Clone)]
+pub(super) struct Named {
+    pub(super) info: NamedInfo,
     /// Which call has made it: it may be repeated.
-    call: u64,
+    pub(super) call: u64,
+    /// The incarnation of the node, or of the memory, that it is in.
+    pub(super) life: u32,
 }
+
+/// Tells whether what is at an address is still in this incarnation of its memory.
+pub(super) type Lives<'a> = &'a dyn Fn(GlobalAddr, u32) -> bool;
 
 /// What is to be said of a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,15 +52,26 @@ pub(super) enum Found {
 }
 
 impl Directory {
-    /// Of a node in this incarnation; whether it has had another one before.
+    /// Of a node or a memory in this incarnation; whether it has had another one before.
     pub(super) fn new(incarnation: u32, returned: bool) -> Self {
         let last = u64::from(incarnation) << 31;
         Self { names: BTreeMap::new(), settled: BTreeSet::new(), returned, last, fenced: 0 }
     }
 
+    /// The numbers of what is made are behind this one, and fencing numbers behind this epoch.
+    pub(super) fn begin_behind(&mut self, last: u64, fenced: u32) {
+        (self.last, self.fenced) = (self.last.max(last), self.fenced.max(fenced));
+    }
+
+    /// What a successor begins behind.
+    pub(super) const fn begun(&self) -> (u64, u32) {
+        (self.last, self.fenced)
+    }
+
     /// What is known of a name.
-    pub(super) fn find(&self, name: &str, asked: &NamedSpec, call: u64) -> Found {
+    pub(super) fn find(&self, name: &str, (asked, call): (&NamedSpec, u64), lives: Lives<'_>) -> Found {
         match self.names.get(name) {
+            Some(Named { info, life, .. }) if !lives(info.addr, *life) => Found::Lost,
             Some(named) if named.info.spec.suits(asked) => {
                 Found::There(Box::new(named.info.clone()), named.call == call)
             }
@@ -64,8 +81,9 @@ impl Directory {
     }
 
     /// What has a name, whatever it is.
-    pub(super) fn look(&self, name: &str) -> Found {
+    pub(super) fn look(&self, name: &str, lives: Lives<'_>) -> Found {
         match self.names.get(name) {
+            Some(Named { info, life, .. }) if !lives(info.addr, *life) => Found::Lost,
             Some(named) => Found::There(Box::new(named.info.clone()), false),
             None => self.missing(name),
         }
@@ -93,19 +111,12 @@ impl Directory {
         (self.last, epoch.max(self.fenced))
     }
 
-    /// Something has been made.
-    pub(super) fn insert(
-        &mut self,
-        name: &str,
-        spec: NamedSpec,
-        (addr, making): (GlobalAddr, u64),
-        (maker, call): (NodeId, u64),
-    ) -> NamedInfo {
-        let info = NamedInfo { name: name.to_owned(), spec, addr, making, maker, opened: 0 };
-        let before = self.names.insert(name.to_owned(), Named { info: info.clone(), call });
+    /// Something has been made, now or by whoever kept the names before.
+    pub(super) fn insert(&mut self, named: Named) {
+        let name = named.info.name.clone();
+        self.settled.remove(&name);
+        let before = self.names.insert(name.clone(), named);
         assert!(before.is_none(), "{name} stands for one thing");
-        self.settled.remove(name);
-        info
     }
 
     /// Something is gone: the last fencing number of its lock, if it was one.
@@ -121,10 +132,11 @@ impl Directory {
     }
 
     /// The names behind this one that begin so, at most so many.
-    pub(super) fn list(&self, prefix: &str, behind: &str, most: usize) -> Vec<NamedInfo> {
+    pub(super) fn list(&self, prefix: &str, behind: &str, most: usize, lives: Lives<'_>) -> Vec<NamedInfo> {
         let from = if behind < prefix { Bound::Included(prefix) } else { Bound::Excluded(behind) };
         let names = self.names.range::<str, _>((from, Bound::Unbounded));
         let these = names.take_while(|(name, _)| name.starts_with(prefix));
+        let these = these.filter(|(_, named)| lives(named.info.addr, named.life));
         these.take(most).map(|(_, named)| named.info.clone()).collect()
     }
 }
@@ -132,7 +144,9 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::Discipline;
+    use wire::{Discipline, NodeId};
+
+    const ALIVE: Lives<'static> = &|_, _| true;
 
     fn spec() -> NamedSpec {
         NamedSpec { discipline: Discipline::Word, len: 8, count: 1, tag: String::new(), version: 0 }
@@ -140,29 +154,32 @@ mod tests {
 
     fn make(directory: &mut Directory, name: &str, call: u64) -> NamedInfo {
         let (making, _) = directory.next(0);
-        directory.insert(name, spec(), (GlobalAddr::new(NodeId(0), 64), making), (NodeId(0), call))
+        let (addr, maker) = (GlobalAddr::new(NodeId(0), 64), NodeId(0));
+        let info = NamedInfo { name: name.to_owned(), spec: spec(), addr, making, maker, opened: 0 };
+        directory.insert(Named { info: info.clone(), call, life: 5 });
+        info
     }
 
     #[test]
     fn a_name_is_found_by_who_asks_for_what_it_names() {
         let mut directory = Directory::new(0, false);
-        assert_eq!(directory.find("a", &spec(), 1), Found::Nothing);
+        assert_eq!(directory.find("a", (&spec(), 1), ALIVE), Found::Nothing);
         let made = Box::new(make(&mut directory, "a", 7));
-        assert_eq!(directory.find("a", &spec(), 7), Found::There(made.clone(), true));
-        assert_eq!(directory.find("a", &spec(), 8), Found::There(made.clone(), false));
-        assert_eq!(directory.find("a", &NamedSpec { len: 4, ..spec() }, 7), Found::Differs(made));
+        assert_eq!(directory.find("a", (&spec(), 7), ALIVE), Found::There(made.clone(), true));
+        assert_eq!(directory.find("a", (&spec(), 8), ALIVE), Found::There(made.clone(), false));
+        assert_eq!(directory.find("a", (&NamedSpec { len: 4, ..spec() }, 7), ALIVE), Found::Differs(made));
         directory.remove("a", 0);
-        assert_eq!(directory.find("a", &spec(), 7), Found::Nothing);
+        assert_eq!(directory.find("a", (&spec(), 7), ALIVE), Found::Nothing);
     }
 
     #[test]
     fn what_a_former_incarnation_may_have_named_is_lost_until_it_is_made_anew() {
         let mut directory = Directory::new(9, true);
-        assert_eq!(directory.look("a"), Found::Lost);
+        assert_eq!(directory.look("a", ALIVE), Found::Lost);
         make(&mut directory, "a", 1);
-        assert!(matches!(directory.look("a"), Found::There(..)));
+        assert!(matches!(directory.look("a", ALIVE), Found::There(..)));
         directory.remove("a", 0);
-        assert_eq!((directory.look("a"), directory.look("b")), (Found::Nothing, Found::Lost));
+        assert_eq!((directory.look("a", ALIVE), directory.look("b", ALIVE)), (Found::Nothing, Found::Lost));
     }
 
     #[test]
@@ -194,12 +211,37 @@ mod tests {
             make(&mut directory, name, 1);
         }
         let list = |prefix, behind, most| {
-            let names = directory.list(prefix, behind, most);
+            let names = directory.list(prefix, behind, most, ALIVE);
             names.into_iter().map(|info| info.name).collect::<Vec<_>>()
         };
         assert_eq!(list("b/", "", 2), ["b/1", "b/2"]);
         assert_eq!(list("b/", "b/2", 2), ["b/3"]);
         assert_eq!(list("", "", 9), ["a", "b", "b/1", "b/2", "b/3", "c"]);
         assert!(list("d", "", 9).is_empty() && list("", "c", 9).is_empty());
+    }
+
+    #[test]
+    fn what_was_in_memory_that_has_died_is_lost_and_not_listed_and_goes_away() {
+        let mut directory = Directory::new(0, false);
+        let info = make(&mut directory, "a", 7);
+        let now: Lives<'_> = &|addr, life| (addr, life) == (info.addr, 5);
+        let later: Lives<'_> = &|_, life| life == 6;
+        assert!(matches!(directory.find("a", (&spec(), 7), now), Found::There(_, true)));
+        assert_eq!(directory.find("a", (&spec(), 7), later), Found::Lost);
+        assert_eq!((directory.look("a", later), directory.look("b", later)), (Found::Lost, Found::Nothing));
+        assert_eq!((directory.list("", "", 9, now).len(), directory.list("", "", 9, later).len()), (1, 0));
+        directory.remove("a", 0);
+        assert_eq!(directory.look("a", later), Found::Nothing);
+    }
+
+    #[test]
+    fn who_takes_the_names_over_goes_on_behind_what_was_given() {
+        let mut first = Directory::new(2, false);
+        let (number, _) = first.next(9);
+        first.remove("a", 20 << 32);
+        let (last, fenced) = first.begun();
+        let mut second = Directory::new(2, false);
+        second.begin_behind(last, fenced);
+        assert_eq!(second.next(9), (number + 1, 21));
     }
 }

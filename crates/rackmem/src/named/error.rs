@@ -48,6 +48,13 @@ pub enum NameError {
         /// The node.
         home: NodeId,
     },
+    /// It was to be made [with copies](super::Named::with_copies), and is of a kind that has none: only coherent memory has.
+    NoCopies {
+        /// The name.
+        name: String,
+        /// What was asked for.
+        spec: Box<NamedSpec>,
+    },
     /// The rack's memory failed.
     Failed(Error),
 }
@@ -85,14 +92,18 @@ impl fmt::Display for NameError {
             ),
             Self::Lost { name, home } => write!(
                 f,
-                "node {}, which kept the name {name:?}, has died, and what it named is lost: restore it with anew, once that node is \
-                 back",
+                "the node that had what {name:?} names has died, and that is lost: restore it with anew, once node {}, which keeps the \
+                 name, is back",
                 home.0
             ),
             Self::Full { name, home } => write!(
                 f,
                 "node {}, which would keep the name {name:?}, has {MOST_NAMES} names: remove some",
                 home.0
+            ),
+            Self::NoCopies { name, spec } => write!(
+                f,
+                "{name:?} was to be made with copies, and is {spec}: only coherent memory has some, a Value or a Region"
             ),
             Self::Failed(why) => why.fmt(f),
         }

@@ -37,9 +37,9 @@ impl NodeHandle {
     /// If the node is down.
     pub fn watched_locks(&mut self, node: NodeId) -> Result<Vec<WatchedLock>, NameError> {
         let mut all: Vec<WatchedLock> = Vec::new();
-        let mut request = Request::about(What::Locks, "");
+        let mut request = Request::about(What::Locks, "", node);
         loop {
-            let Answer::Locks(some) = self.ask_names(node, &request)? else {
+            let Answer::Locks(some) = self.ask_names(&request)? else {
                 return Err(Error::Broken { addr: GlobalAddr::new(node, 0) }.into());
             };
             let is_last = some.len() < TOLD;

@@ -4,7 +4,7 @@
 //! nobody takes a later one for it.
 
 use live::memory::regions::Shape;
-use wire::{Discipline, Nanos};
+use wire::{Discipline, GlobalAddr, Nanos, NodeId};
 
 use super::spec::{NamedInfo, NamedSpec};
 use crate::chains::ChainsConfig;
@@ -12,20 +12,19 @@ use crate::error::Error;
 use crate::handle::NodeHandle;
 use crate::locked::header::{self, Making};
 use crate::locked::{fence_of, make_region, probe_region, try_free_region};
-use wire::GlobalAddr;
 
 /// Bytes before a coherent value: the number under which it was made.
 pub(super) const VALUE_HEADER: usize = 8;
 
-/// Makes something that begins with these contents, on this handle's node.
+/// Makes something that begins with these contents: on this handle's node, or in a memory with copies.
 pub(super) fn make(
     handle: &mut NodeHandle,
+    home: NodeId,
     spec: &NamedSpec,
     contents: &[u8],
     (number, epoch): (u64, u32),
 ) -> Result<GlobalAddr, Error> {
     let NamedSpec { discipline, len, count, .. } = *spec;
-    let home = handle.node;
     let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
     match discipline {
         Discipline::Locked => {
@@ -93,6 +92,8 @@ pub(super) fn take_away(handle: &mut NodeHandle, info: &NamedInfo) -> Result<Opt
         _ => handle.free(addr).map(|()| Some(0)),
     };
     match gone {
+        // The node is gone that had it to give: of memory with copies, it stays allocated.
+        Err(Error::NodeDown { .. }) if addr.home().index() >= handle.nodes() => Ok(Some(0)),
         // Somebody has freed it by its address.
         Err(Error::Unallocated { .. } | Error::NotAnAllocation { .. }) => Ok(Some(0)),
         gone => gone,

@@ -3,10 +3,14 @@
 //! Each name has a home, found from the name: that node keeps it in a table and has in its memory what it names. So a name takes one
 //! round trip, there is one place where two makers of one name meet, and both die together.
 //!
+//! In a rack with copies the home is a memory with copies, and the node that serves it keeps the name there. Then a name outlives nodes;
+//! so does what it names, if it was made with copies ([`Named::with_copies`]).
+//!
 //! | file | holds |
 //! | --- | --- |
 //! | `spec.rs` | what a name says of what it names |
 //! | `directory.rs` | the names that a node keeps |
+//! | `kept.rs` | the names of a memory with copies, as they are in it |
 //! | `service.rs` | what a node does for them |
 //! | `making.rs` | how things with names are made and taken away |
 //! | `request.rs` | what nodes ask of each other, as words |
@@ -18,6 +22,7 @@
 
 mod directory;
 mod error;
+mod kept;
 mod kinds;
 mod locks;
 mod making;
@@ -31,13 +36,13 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use live::actor::Failure;
-use wire::{NodeId, Refusal};
+use wire::{Discipline, NodeId, Refusal};
 use zerocopy::IntoBytes as _;
 
 pub use error::NameError;
 pub use kinds::Nameable;
 pub use region::Region;
-pub(crate) use service::NameService;
+pub(crate) use service::{NameService, serve};
 pub use spec::{NamedInfo, NamedSpec};
 pub use value::{ByteValue, Value};
 
@@ -78,11 +83,16 @@ pub enum NameMode {
 /// that has come back knows no names of before, so it says that of every name that it keeps and that was not made since.
 /// [`Named::anew`] makes such a name anew; of any number of threads and processes that do so at once, one makes it. What was opened
 /// before stays lost.
+///
+/// In a rack with copies ([`Config::copies`](crate::Config::copies)) names outlive their nodes, as long as one is left that has them.
+/// What a name names does so if it was made [with copies](Named::with_copies). Otherwise it is on the node that kept the name then,
+/// and the name is lost with that node's memory.
 #[must_use = "a name does nothing until it is opened"]
 pub struct Named<'a, T> {
     handle: &'a mut NodeHandle,
     name: &'a str,
     tag: Option<(&'a str, u32)>,
+    copies: bool,
     of: PhantomData<fn() -> T>,
 }
 
@@ -106,7 +116,8 @@ impl NodeHandle {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn named<'a, T: Nameable>(&'a mut self, name: &'a str) -> Named<'a, T> {
-        Named { handle: self, name, tag: None, of: PhantomData }
+        let copies = self.keeps_copies && T::spec(None).discipline == Discipline::Coherent;
+        Named { handle: self, name, tag: None, copies, of: PhantomData }
     }
 
     /// What has names that begin so, in the order of their names.
@@ -119,14 +130,14 @@ impl NodeHandle {
         }
         let mut all = Vec::new();
         for home in 0..self.nodes() {
-            let home = NodeId(u16::try_from(home).expect("at most 64 nodes"));
-            let mut request = Request::about(What::List, prefix);
+            let keeper = self.keeper_at(home);
+            let mut request = Request::about(What::List, prefix, keeper);
             loop {
-                let Answer::List(some) = (match self.ask_names(home, &request) {
+                let Answer::List(some) = (match self.ask_names(&request) {
                     Err(Error::NodeDown { .. }) => break,
                     answer => answer?,
                 }) else {
-                    return Err(broken(home).into());
+                    return Err(broken(keeper).into());
                 };
                 let is_last = some.len() < service::LISTED;
                 if let Some(last) = some.last() {
@@ -147,9 +158,9 @@ impl NodeHandle {
     /// # Errors
     /// [`NameError::NotFound`], [`NameError::Lost`], [`NameError::Unusable`], [`NameError::Failed`].
     pub fn name_info(&mut self, name: &str) -> Result<NamedInfo, NameError> {
-        let request = Request::about(What::Look, name);
-        let answer = self.ask_about(name, &request)?;
-        self.answered(answer, request)
+        let request = Request::about(What::Look, name, self.keeper_of(name));
+        let answer = self.ask_about(&request)?;
+        answered(answer, request)
     }
 
     /// Takes a name away, and frees what it names, of whatever type. Waits while somebody is inside of a lock. Whoever uses it is
@@ -158,16 +169,18 @@ impl NodeHandle {
     /// # Errors
     /// [`NameError::NotFound`], [`NameError::Lost`], [`NameError::Unusable`], [`NameError::Failed`].
     pub fn remove_name(&mut self, name: &str) -> Result<(), NameError> {
-        let request = Request { call: random_session(), ..Request::about(What::Remove, name) };
-        match self.ask_about(name, &request)? {
+        let about = Request::about(What::Remove, name, self.keeper_of(name));
+        let request = Request { call: random_session(), ..about };
+        match self.ask_about(&request)? {
             Answer::Removed => Ok(()),
             Answer::Nothing => Err(NameError::NotFound { name: name.to_owned() }),
-            _ => Err(broken(self.home_of_name(name)).into()),
+            _ => Err(broken(request.keeper).into()),
         }
     }
 
     /// Opens or makes what has a name, of no type: for bindings, where programs say what they mean. `contents` is what something
-    /// new begins with, as [`Nameable::contents`] says; zeroes follow.
+    /// new begins with, as [`Nameable::contents`] says; zeroes follow. What is coherent has copies, if this handle
+    /// [keeps copies](NodeHandle::keep_copies).
     ///
     /// # Errors
     /// [`NameError::NotFound`] of [`NameMode::Open`], [`NameError::Exists`] of [`NameMode::Create`]; [`NameError::Lost`],
@@ -179,6 +192,25 @@ impl NodeHandle {
         spec: NamedSpec,
         contents: Vec<u8>,
     ) -> Result<NamedInfo, NameError> {
+        let copies = self.keeps_copies && spec.discipline == Discipline::Coherent;
+        self.name_with(name, mode, (spec, copies), contents)
+    }
+
+    fn name_with(
+        &mut self,
+        name: &str,
+        mode: NameMode,
+        (spec, copies): (NamedSpec, bool),
+        contents: Vec<u8>,
+    ) -> Result<NamedInfo, NameError> {
+        if copies && self.inner.config.copies == 1 {
+            return Err(Error::NoCopies.into());
+        }
+        if copies && spec.discipline != Discipline::Coherent {
+            return Err(NameError::NoCopies { name: name.to_owned(), spec: Box::new(spec) });
+        }
+        // All of an embedded rack dies at once.
+        let copies = copies && self.inner.names_have_copies();
         if !spec.tag.is_empty() {
             usable(&spec.tag, NamedSpec::LONGEST_TAG)?;
         }
@@ -188,17 +220,18 @@ impl NodeHandle {
             NameMode::OpenOr => (What::OpenOr, random_session()),
             NameMode::Anew => (What::Anew, random_session()),
         };
-        let request = Request { what, call, name: name.to_owned(), spec, contents: trimmed(contents) };
-        let answer = self.ask_about(name, &request)?;
+        let (keeper, contents) = (self.keeper_of(name), trimmed(contents));
+        let request = Request { what, keeper, copies, call, name: name.to_owned(), spec, contents };
+        let answer = self.ask_about(&request)?;
         let is_new = matches!(answer, Answer::Made(_));
-        let info = self.answered(answer, request)?;
+        let info = answered(answer, request)?;
         if mode == NameMode::Create && !is_new {
             return Err(NameError::Exists { there: Box::new(info) });
         }
         Ok(info)
     }
 
-    /// The node that keeps a name, and what it names.
+    /// The node that keeps a name, and what it names. In a rack with copies: the one that does so as long as it is up.
     pub fn home_of_name(&self, name: &str) -> NodeId {
         // FNV-1a: all programs of the rack, in whatever language, find the same one.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -210,37 +243,35 @@ impl NodeHandle {
         NodeId(u16::try_from(index).expect("at most 64 nodes"))
     }
 
-    /// What an answer says of a name.
-    fn answered(&self, answer: Answer, asked: Request) -> Result<NamedInfo, NameError> {
-        match answer {
-            Answer::Made(info) | Answer::Opened(info) => Ok(info),
-            Answer::Differs(there) => {
-                Err(NameError::Differs { there: Box::new(there), asked: Box::new(asked.spec) })
-            }
-            Answer::Nothing => Err(NameError::NotFound { name: asked.name }),
-            _ => Err(broken(self.home_of_name(&asked.name)).into()),
-        }
+    /// Who keeps a name: its home, or in a rack with copies the memory that this node serves first.
+    fn keeper_of(&self, name: &str) -> NodeId {
+        self.keeper_at(self.home_of_name(name).index())
     }
 
-    /// Asks the home of a name about it.
-    fn ask_about(&mut self, name: &str, request: &Request) -> Result<Answer, NameError> {
+    fn keeper_at(&self, home: usize) -> NodeId {
+        let keeper = if self.inner.names_have_copies() { self.nodes() + home } else { home };
+        NodeId(u16::try_from(keeper).expect("at most 64 nodes and memories"))
+    }
+
+    /// Asks whoever keeps a name about it.
+    fn ask_about(&mut self, request: &Request) -> Result<Answer, NameError> {
+        let name = &request.name;
         usable(name, LONGEST_NAME)?;
+        let lost = |home| NameError::Lost { name: name.clone(), home };
         let home = self.home_of_name(name);
-        match self.ask_names(home, request) {
-            Err(Error::NodeDown { .. }) | Ok(Answer::Lost) => {
-                Err(NameError::Lost { name: name.to_owned(), home })
-            }
-            Ok(Answer::Full) => Err(NameError::Full { name: name.to_owned(), home }),
+        match self.ask_names(request) {
+            Err(Error::NodeDown { .. }) | Ok(Answer::Lost) => Err(lost(home)),
+            Ok(Answer::Full) => Err(NameError::Full { name: name.clone(), home }),
             Ok(Answer::Failed(why)) => Err(why.into()),
             answer => Ok(answer?),
         }
     }
 
-    /// Asks a node about its names, until it has done what it is asked for.
-    fn ask_names(&mut self, home: NodeId, request: &Request) -> Result<Answer, Error> {
+    /// Asks about names, until what was asked for is done.
+    fn ask_names(&mut self, request: &Request) -> Result<Answer, Error> {
         let mut pause = SHORTEST_PAUSE;
         loop {
-            match self.ask_names_once(home, request)? {
+            match self.ask_names_once(request)? {
                 Answer::Busy => {}
                 answer => return Ok(answer),
             }
@@ -250,12 +281,12 @@ impl NodeHandle {
     }
 
     /// The same, once; [`Answer::Busy`] if it is not done yet.
-    fn ask_names_once(&mut self, home: NodeId, request: &Request) -> Result<Answer, Error> {
+    fn ask_names_once(&mut self, request: &Request) -> Result<Answer, Error> {
         if self.is_attached() {
             let take = |answer: &[u8]| Answer::parse(&request::words_of(answer));
-            return self.ask_named(home, request.words().as_bytes(), take);
+            return self.ask_named(request.keeper, request.words().as_bytes(), take);
         }
-        let answer = self.ask_home(home, request)?;
+        let answer = self.ask_keeper(request)?;
         match &answer {
             Answer::Made(info) | Answer::Opened(info) if request.what != What::Look => self.watch(info),
             Answer::Removed => self.unwatch(&request.name),
@@ -264,24 +295,30 @@ impl NodeHandle {
         Ok(answer)
     }
 
-    fn ask_home(&mut self, home: NodeId, request: &Request) -> Result<Answer, Error> {
-        let inner = std::sync::Arc::clone(&self.inner);
-        if let Some(service) = inner.names(home) {
+    fn ask_keeper(&mut self, request: &Request) -> Result<Answer, Error> {
+        let (inner, keeper) = (std::sync::Arc::clone(&self.inner), request.keeper);
+        let at = GlobalAddr::new(keeper, 0);
+        let server = inner.server_of(keeper).ok_or(Error::NodeDown { addr: at })?;
+        if let Some(service) = inner.names(keeper).filter(|_| server == self.node || inner.is_embedded()) {
             return Ok(service.ask(self, request));
         }
         let joined = inner.joined().expect("an embedded rack has all its nodes here");
-        match joined.ask_named(&mut self.context, home, &request.words()) {
-            Ok(answer) => Answer::parse(&answer).ok_or_else(|| broken(home)),
+        match joined.ask_named(&mut self.context, server, &request.words()) {
+            Ok(answer) => Answer::parse(&answer).ok_or_else(|| broken(keeper)),
             Err(Failure::Refused(Refusal::Locked)) => Ok(Answer::Busy),
-            Err(why) => Err(failed(why, GlobalAddr::new(home, 0), 0)),
+            // Another node is about to serve the memory.
+            Err(Failure::Refused(Refusal::NodeDown)) if inner.names_have_copies() && keeper != server => {
+                Ok(Answer::Busy)
+            }
+            Err(why) => Err(failed(why, at, 0)),
         }
     }
 
     /// What an attached application asks, and is answered. None: that is no request.
     pub(crate) fn ask_names_for(&mut self, home: NodeId, request: &[u8]) -> Option<Result<Vec<u8>, Error>> {
-        let request = Request::parse(&request::words_of(request))?;
-        let asked = of_a_node(GlobalAddr::new(home, 0), self.nodes());
-        let answer = asked.and_then(|()| self.ask_names_once(home, &request));
+        let request = Request::parse(&request::words_of(request)).filter(|asked| asked.keeper == home)?;
+        let asked = of_a_node(GlobalAddr::new(home, 0), self.memories());
+        let answer = asked.and_then(|()| self.ask_names_once(&request));
         Some(answer.map(|answer| answer.words().as_bytes().to_vec()))
     }
 }
@@ -291,6 +328,12 @@ impl<'a, T: Nameable> Named<'a, T> {
     /// Whoever opens the name has to say the same.
     pub fn tag(self, tag: &'a str, version: u32) -> Self {
         Self { tag: Some((tag, version)), ..self }
+    }
+
+    /// What is made has copies: it outlives nodes as all such memory does (`docs/copies.md`). Without effect on what is there. This is so
+    /// by itself on a handle that [keeps copies](NodeHandle::keep_copies), of what can have some: [`Value`] and [`Region`].
+    pub fn with_copies(self) -> Self {
+        Self { copies: true, ..self }
     }
 
     /// Opens what is there.
@@ -316,12 +359,12 @@ impl<'a, T: Nameable> Named<'a, T> {
     /// # Errors
     /// [`NameError::Lost`], [`NameError::Differs`], [`NameError::Full`], [`NameError::Unusable`], [`NameError::Failed`].
     pub fn open_or(self, make: impl FnOnce() -> T::Init) -> Result<T, NameError> {
-        let Self { handle, name, tag, .. } = self;
-        match (Named::<T> { handle, name, tag, of: PhantomData }).open() {
+        let Self { handle, name, tag, copies, of } = self;
+        match (Named::<T> { handle, name, tag, copies, of }).open() {
             Err(NameError::NotFound { .. }) => {}
             opened => return opened,
         }
-        Named { handle, name, tag, of: PhantomData }.name(NameMode::OpenOr, Some(&make()))
+        Named { handle, name, tag, copies, of }.name(NameMode::OpenOr, Some(&make()))
     }
 
     /// Makes what was lost anew; opens what is there. In one step, as [`Named::open_or`].
@@ -334,19 +377,32 @@ impl<'a, T: Nameable> Named<'a, T> {
     }
 
     fn name(self, mode: NameMode, init: Option<&T::Init>) -> Result<T, NameError> {
-        let Self { handle, name, tag, .. } = self;
+        let Self { handle, name, tag, copies, .. } = self;
         let mut spec = T::spec(init);
         if let Some((tag, version)) = tag {
             (spec.tag, spec.version) = (tag.to_owned(), version);
         }
-        let info = handle.name_as(name, mode, spec, init.map_or_else(Vec::new, T::contents))?;
+        let contents = init.map_or_else(Vec::new, T::contents);
+        let info = handle.name_with(name, mode, (spec, copies), contents)?;
         Ok(T::found(handle, &info)?)
     }
 }
 
 /// A node has answered something else than it was asked.
-const fn broken(home: NodeId) -> Error {
-    Error::Broken { addr: GlobalAddr::new(home, 0) }
+const fn broken(keeper: NodeId) -> Error {
+    Error::Broken { addr: GlobalAddr::new(keeper, 0) }
+}
+
+/// What an answer says of a name.
+fn answered(answer: Answer, asked: Request) -> Result<NamedInfo, NameError> {
+    match answer {
+        Answer::Made(info) | Answer::Opened(info) => Ok(info),
+        Answer::Differs(there) => {
+            Err(NameError::Differs { there: Box::new(there), asked: Box::new(asked.spec) })
+        }
+        Answer::Nothing => Err(NameError::NotFound { name: asked.name }),
+        _ => Err(broken(asked.keeper).into()),
+    }
 }
 
 /// A text that can be a name, or a tag.

@@ -1,8 +1,8 @@
 //! What is asked of a node about names, and what it answers, as words.
 //!
 //! ```text
-//!   request   what 8, discipline 8, version 32 at 32 | call | bytes of each | how many | bytes of name 16, tag 16, contents 32
-//!             | the bytes of all three
+//!   request   what 8, discipline 8, version 32 at 32 | who keeps the name 16, with copies 1 | call | bytes of each | how many
+//!             | bytes of name 16, tag 16, contents 32 | the bytes of all three
 //!   answer    what | an error's kind and two numbers, or 0 | things with names, or locks (`locks.rs`)
 //!   thing     discipline 8, maker 16 at 8, version 32 at 32 | bytes of each | how many | address | number | times opened
 //!             | bytes of name 32, tag 32 | the bytes of both
@@ -47,6 +47,10 @@ const ALL: [What; 8] =
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Request {
     pub(super) what: What,
+    /// The node that keeps the name, or the memory with copies.
+    pub(super) keeper: NodeId,
+    /// What is made outlives nodes.
+    pub(super) copies: bool,
     /// A random number that the same call has when it is repeated.
     pub(super) call: u64,
     pub(super) name: String,
@@ -82,16 +86,17 @@ pub(crate) enum Answer {
     Locks(Vec<WatchedLock>),
 }
 
-const HEAD: usize = 5;
+const HEAD: usize = 6;
 const LOCKS: u64 = 11;
 const INFO: usize = 7;
 const DEFAULT_DISCIPLINE: Discipline = Discipline::Coherent;
 
 impl Request {
     pub(super) fn words(&self) -> Vec<u64> {
-        let Self { what, call, name, spec, contents } = self;
+        let Self { what, keeper, copies, call, name, spec, contents } = self;
         let head = [
             *what as u64 | (spec.discipline as u64) << 8 | u64::from(spec.version) << 32,
+            u64::from(keeper.0) | u64::from(*copies) << 16,
             *call,
             spec.len,
             spec.count,
@@ -102,7 +107,8 @@ impl Request {
     }
 
     pub(super) fn parse(words: &[u64]) -> Option<Self> {
-        let ([head, call, len, count, lens], rest) = words.split_first_chunk::<HEAD>()?;
+        let ([head, keeper, call, len, count, lens], rest) = words.split_first_chunk::<HEAD>()?;
+        let (keeper, copies) = (NodeId(*keeper as u16), *keeper >> 16);
         let what = ALL.into_iter().find(|what| *what as u8 == *head as u8)?;
         let lens = [*lens as u16 as usize, (*lens >> 16) as u16 as usize, (*lens >> 32) as usize];
         let [name, tag, contents] = split(rest, lens)?;
@@ -120,14 +126,23 @@ impl Request {
         let is_usable = ((is_list || what == What::Locks) && name.is_empty()
             || is_usable(&name, LONGEST_NAME))
             && (tag.is_empty() || is_usable(tag, most));
-        is_usable.then(|| Self { what, call: *call, name, spec, contents: contents.to_vec() })
+        let contents = contents.to_vec();
+        (is_usable && copies < 2).then_some(Self {
+            what,
+            keeper,
+            copies: copies == 1,
+            call: *call,
+            name,
+            spec,
+            contents,
+        })
     }
 
-    /// About a name as such.
-    pub(super) fn about(what: What, name: &str) -> Self {
+    /// About a name as such, to the node or the memory that keeps it.
+    pub(super) fn about(what: What, name: &str, keeper: NodeId) -> Self {
         let spec =
             NamedSpec { discipline: DEFAULT_DISCIPLINE, len: 0, count: 0, tag: String::new(), version: 0 };
-        Self { what, call: 0, name: name.to_owned(), spec, contents: Vec::new() }
+        Self { what, keeper, copies: false, call: 0, name: name.to_owned(), spec, contents: Vec::new() }
     }
 }
 
@@ -194,7 +209,7 @@ impl Answer {
     }
 }
 
-fn put_info(info: &NamedInfo, words: &mut Vec<u64>) {
+pub(super) fn put_info(info: &NamedInfo, words: &mut Vec<u64>) {
     let NamedInfo { name, spec, addr, making, maker, opened } = info;
     words.extend([
         spec.discipline as u64 | u64::from(maker.0) << 8 | u64::from(spec.version) << 32,
@@ -208,7 +223,7 @@ fn put_info(info: &NamedInfo, words: &mut Vec<u64>) {
     words.extend(words_of(&[name.as_bytes(), spec.tag.as_bytes()].concat()));
 }
 
-fn info_of(words: &[u64]) -> Option<(NamedInfo, &[u64])> {
+pub(super) fn info_of(words: &[u64]) -> Option<(NamedInfo, &[u64])> {
     let ([head, len, count, addr, making, opened, lens], rest) = words.split_first_chunk::<INFO>()?;
     let lens = [*lens as u32 as usize, (*lens >> 32) as usize];
     let (bytes, behind) = rest.split_at_checked(lens.iter().sum::<usize>().div_ceil(8))?;
@@ -265,7 +280,8 @@ mod tests {
     fn requests_are_read_as_they_were_written_and_nothing_else() {
         for (what, contents) in ALL.into_iter().zip([0, 1, 7, 8, 9, 100, 3, 2]) {
             let NamedInfo { name, spec, .. } = info("ñame", "crate::Type");
-            let request = Request { what, call: 77, name, spec, contents: vec![3; contents] };
+            let (keeper, copies) = (NodeId(u16::MAX), contents > 7);
+            let request = Request { what, keeper, copies, call: 77, name, spec, contents: vec![3; contents] };
             let mut words = request.words();
             assert_eq!(Request::parse(&words).as_ref(), Some(&request));
             words.push(0);
@@ -273,11 +289,14 @@ mod tests {
             words.truncate(words.len() - 2);
             assert_eq!(Request::parse(&words), None);
         }
-        let mut words = Request::about(What::Look, "abc").words();
+        let mut words = Request::about(What::Look, "abc", NodeId(1)).words();
         words[0] = words[0] & !0xff | 9;
         assert_eq!(Request::parse(&words), None, "no such request");
-        let mut words = Request::about(What::Look, "abc").words();
-        words[5] = u64::MAX;
+        let mut words = Request::about(What::Look, "abc", NodeId(1)).words();
+        words[1] |= 2 << 16;
+        assert_eq!(Request::parse(&words), None, "with or without copies");
+        let mut words = Request::about(What::Look, "abc", NodeId(1)).words();
+        words[6] = u64::MAX;
         assert_eq!(Request::parse(&words), None, "no text");
         for (what, name, tag) in [
             (What::Look, "", ""),
@@ -287,12 +306,12 @@ mod tests {
             (What::Anew, "a", &"t".repeat(65)),
             (What::List, "a", &"t".repeat(256)),
         ] {
-            let mut request = Request::about(what, name);
+            let mut request = Request::about(what, name, NodeId(0));
             request.spec.tag = tag.to_owned();
             assert_eq!(Request::parse(&request.words()), None, "{what:?} {name:?} {tag:?}");
         }
         for what in [What::List, What::Locks] {
-            assert!(Request::parse(&Request::about(what, "").words()).is_some(), "all of them");
+            assert!(Request::parse(&Request::about(what, "", NodeId(0)).words()).is_some(), "all of them");
         }
     }
 

@@ -5,17 +5,22 @@
 //! message must not wait. What must always hold: one thing at a time is made or taken away, so a name has one maker; what is
 //! made is whole before it has its name, and loses its name when it is gone. Both die with this process, and with nobody else: an
 //! asker that dies leaves nothing or the finished thing.
+//!
+//! In a rack with copies, names are kept in its memories with copies (`kept.rs`), by whoever serves these. Then a name outlives this
+//! process, and so does what it names, if that has copies, too.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use wire::{NodeId, Refusal};
+use wire::{GlobalAddr, NodeId, Refusal};
 
-use super::directory::{Directory, Found};
+use super::directory::{Directory, Found, Named};
+use super::kept::{Kept, State};
 use super::request::{Answer, Request, What};
 use super::spec::NamedInfo;
 use super::{locks, making};
+use crate::error::Error;
 use crate::handle::NodeHandle;
 use crate::rack::{Inner, Rack};
 
@@ -26,9 +31,10 @@ const MOST_WAITING: usize = 1024;
 /// An answer that nobody has asked for in this time is dropped: who wanted it has died.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// The names that one node keeps.
+/// The names that one node keeps, or that are kept in one memory with copies.
 pub(crate) struct NameService {
-    node: NodeId,
+    keeper: NodeId,
+    kept: Option<Kept>,
     directory: Mutex<Directory>,
     /// Held by whoever makes something, or takes it away.
     making: Mutex<()>,
@@ -56,17 +62,15 @@ impl NameService {
     /// The names of a node in this incarnation; whether it has had another one before.
     pub(crate) fn new(node: NodeId, incarnation: u32, returned: bool) -> Self {
         let directory = Mutex::new(Directory::new(incarnation, returned));
-        Self { node, directory, making: Mutex::default(), jobs: Mutex::default() }
+        Self { keeper: node, kept: None, directory, making: Mutex::default(), jobs: Mutex::default() }
     }
 
-    /// What other nodes ask. [`Refusal::Locked`]: ask again.
-    pub(crate) fn serve(
-        &self,
-        rack: &Arc<Inner>,
-        from: NodeId,
-        words: &[u64],
-    ) -> Result<Box<[u64]>, Refusal> {
-        let request = Request::parse(words).ok_or(Refusal::NotAnAllocation)?;
+    /// The names in a memory with copies.
+    pub(crate) fn in_memory(memory: NodeId) -> Self {
+        Self { kept: Some(Kept::of(memory)), ..Self::new(memory, 0, false) }
+    }
+
+    fn serve(&self, rack: &Arc<Inner>, from: NodeId, request: Request) -> Result<Box<[u64]>, Refusal> {
         let answer = match self.known(rack, &request) {
             Some(answer) => answer,
             None => self.queued(rack, from, request).ok_or(Refusal::Locked)?,
@@ -79,32 +83,39 @@ impl NameService {
         if let Some(answer) = self.known(&handle.inner, request) {
             return answer;
         }
-        if handle.node == self.node {
-            return self.perform(handle, self.node, request);
-        }
-        let from = handle.node;
-        let mut at_home = Rack { inner: Arc::clone(&handle.inner) }.node(self.node);
-        self.perform(&mut at_home, from, request)
+        // What is made is as the request says, whatever else the asker makes with this handle.
+        let (from, inner) = (handle.node, Arc::clone(&handle.inner));
+        let node = if self.kept.is_some() { from } else { self.keeper };
+        self.perform(&mut Rack { inner }.node(node), from, request)
     }
 
-    /// What is asked, if nothing changes.
+    /// What is asked, if that is known here and nothing changes.
     fn known(&self, rack: &Inner, request: &Request) -> Option<Answer> {
-        let Request { what, name, spec, call, .. } = request;
-        if *what == What::Locks {
-            return Some(Answer::Locks(locks::told(rack, self.node, spec.len)));
+        if request.what == What::Locks {
+            return Some(Answer::Locks(locks::told(rack, self.keeper, request.spec.len)));
         }
-        let mut directory = locked(&self.directory);
+        let is_read = self.kept.as_ref().is_none_or(|kept| {
+            let view = rack.joined().map(|node| node.view());
+            view.is_some_and(|view| kept.is_read(view.epoch.0))
+        });
+        if is_read { self.said(rack, request) } else { None }
+    }
+
+    /// What the directory says, if nothing changes.
+    fn said(&self, rack: &Inner, request: &Request) -> Option<Answer> {
+        let Request { what, name, spec, call, .. } = request;
+        let (mut directory, lives) = (locked(&self.directory), lives(rack));
         Some(match what {
-            What::Look => found(directory.look(name)),
+            What::Look => found(directory.look(name, &lives)),
             What::Open => {
-                let there = directory.find(name, spec, *call);
+                let there = directory.find(name, (spec, *call), &lives);
                 if matches!(there, Found::There(..)) {
                     directory.opened(name);
                 }
                 found(there)
             }
             // In the place of a tag: the last name that was listed.
-            What::List => Answer::List(directory.list(name, &spec.tag, LISTED)),
+            What::List => Answer::List(directory.list(name, &spec.tag, LISTED, &lives)),
             _ => return None,
         })
     }
@@ -123,17 +134,18 @@ impl NameService {
             _ => {}
         }
         if !jobs.is_served && !jobs.waiting.is_empty() {
-            let (rack, index) = (Arc::clone(rack), self.node);
-            let work = move || rack.names(index).expect("it has asked itself").work(&rack);
+            let (rack, keeper) = (Arc::clone(rack), self.keeper);
+            let work = move || rack.names(keeper).expect("it has asked itself").work(&rack);
             // If the system has no thread now, whoever asks next tries again.
-            jobs.is_served = std::thread::Builder::new().name(format!("names {index}")).spawn(work).is_ok();
+            jobs.is_served = std::thread::Builder::new().name(format!("names {keeper}")).spawn(work).is_ok();
         }
         None
     }
 
     /// Does what waits.
     fn work(&self, rack: &Arc<Inner>) {
-        let mut handle = Rack { inner: Arc::clone(rack) }.node(self.node);
+        let node = rack.joined().map_or(self.keeper, |node| node.id());
+        let mut handle = Rack { inner: Arc::clone(rack) }.node(node);
         loop {
             let (asked, request) = {
                 let mut jobs = locked(&self.jobs);
@@ -147,61 +159,125 @@ impl NameService {
         }
     }
 
-    /// Makes something, or takes it away, on a handle of this node.
+    /// Makes something, or takes it away, or says what it does not know before it has read the names; on a handle of this node.
     fn perform(&self, handle: &mut NodeHandle, from: NodeId, request: &Request) -> Answer {
         let _alone = locked(&self.making);
-        let Request { what, name, spec, call, .. } = request;
-        let there = {
-            let directory = locked(&self.directory);
-            if *what == What::Remove { directory.look(name) } else { directory.find(name, spec, *call) }
+        let Some(kept) = &self.kept else {
+            return self.decide(handle, from, request).unwrap_or_else(Answer::Failed);
         };
-        match (there, what) {
-            (Found::There(info, _), What::Remove) => self.remove(handle, &info),
-            (other, What::Remove) => found(other),
-            (Found::There(info, true), _) => Answer::Made(*info),
-            (Found::There(info, false), What::Anew) if making::is_lost(handle, &info) => {
-                match self.remove(handle, &info) {
-                    Answer::Removed => self.make(handle, from, request),
-                    other => other,
-                }
-            }
-            (Found::Nothing, _) | (Found::Lost, What::Anew) => self.make(handle, from, request),
-            (there @ Found::There(..), _) => {
-                locked(&self.directory).opened(name);
-                found(there)
-            }
-            (other, _) => found(other),
-        }
-    }
-
-    fn make(&self, handle: &mut NodeHandle, from: NodeId, request: &Request) -> Answer {
-        let Request { name, spec, call, contents, .. } = request;
-        let number = {
-            let mut directory = locked(&self.directory);
-            if directory.is_full() {
-                return Answer::Full;
-            }
-            directory.next(handle.inner.epoch())
-        };
-        match making::make(handle, spec, contents, number) {
-            Ok(addr) => {
-                let made = (addr, number.0);
-                Answer::Made(locked(&self.directory).insert(name, spec.clone(), made, (from, *call)))
-            }
-            Err(why) => Answer::Failed(why),
-        }
-    }
-
-    fn remove(&self, handle: &mut NodeHandle, info: &NamedInfo) -> Answer {
-        match making::take_away(handle, info) {
-            Ok(Some(fence)) => {
-                locked(&self.directory).remove(&info.name, fence);
-                Answer::Removed
-            }
+        match kept.enter(handle, &self.directory) {
+            Ok(Some(_lock)) => self.decide(handle, from, request).unwrap_or_else(|why| {
+                kept.forget();
+                Answer::Failed(why)
+            }),
             Ok(None) => Answer::Busy,
             Err(why) => Answer::Failed(why),
         }
     }
+
+    fn decide(&self, handle: &mut NodeHandle, from: NodeId, request: &Request) -> Result<Answer, Error> {
+        let Request { what, name, spec, call, .. } = request;
+        if let Some(said) = self.said(&handle.inner, request) {
+            return Ok(said);
+        }
+        let there = {
+            let (directory, lives) = (locked(&self.directory), lives(&handle.inner));
+            match what {
+                What::Remove => directory.look(name, &lives),
+                _ => directory.find(name, (spec, *call), &lives),
+            }
+        };
+        match (there, what) {
+            (Found::There(info, _), What::Remove) => self.remove(handle, &info),
+            (other, What::Remove) => Ok(found(other)),
+            (Found::There(info, true), _) => Ok(Answer::Made(*info)),
+            (Found::There(info, false), What::Anew) if making::is_lost(handle, &info) => {
+                match self.remove(handle, &info)? {
+                    Answer::Removed => self.make(handle, from, request),
+                    other => Ok(other),
+                }
+            }
+            (Found::Nothing, _) => self.make(handle, from, request),
+            (Found::Lost, What::Anew) => {
+                // What had the name is gone with its memory.
+                self.set(handle, name, State::Free)?;
+                locked(&self.directory).remove(name, 0);
+                self.make(handle, from, request)
+            }
+            (there @ Found::There(..), _) => {
+                locked(&self.directory).opened(name);
+                Ok(found(there))
+            }
+            (other, _) => Ok(found(other)),
+        }
+    }
+
+    fn make(&self, handle: &mut NodeHandle, from: NodeId, request: &Request) -> Result<Answer, Error> {
+        let Request { name, spec, call, contents, copies, .. } = request;
+        let number = {
+            let mut directory = locked(&self.directory);
+            if directory.is_full() {
+                return Ok(Answer::Full);
+            }
+            directory.next(handle.inner.epoch())
+        };
+        let home = if *copies { self.keeper } else { handle.node };
+        let life = handle.inner.life_of(home).ok_or(Error::NodeDown { addr: GlobalAddr::new(home, 0) })?;
+        let addr = match making::make(handle, home, spec, contents, number) {
+            Ok(addr) => addr,
+            Err(why) => return Ok(Answer::Failed(why)),
+        };
+        let (name, spec) = (name.clone(), spec.clone());
+        let info = NamedInfo { name, spec, addr, making: number.0, maker: from, opened: 0 };
+        let named = Named { info: info.clone(), call: *call, life };
+        if let Some(kept) = &self.kept {
+            let begun = locked(&self.directory).begun();
+            kept.put(handle, &named, begun)?;
+            // Whoever hears of it may rely on it.
+            handle.sync()?;
+        }
+        locked(&self.directory).insert(named);
+        Ok(Answer::Made(info))
+    }
+
+    fn remove(&self, handle: &mut NodeHandle, info: &NamedInfo) -> Result<Answer, Error> {
+        self.set(handle, &info.name, State::Going)?;
+        match making::take_away(handle, info) {
+            Ok(Some(fence)) => {
+                locked(&self.directory).remove(&info.name, fence);
+                self.set(handle, &info.name, State::Free)?;
+                Ok(Answer::Removed)
+            }
+            Ok(None) => {
+                self.set(handle, &info.name, State::Used)?;
+                Ok(Answer::Busy)
+            }
+            Err(why) => {
+                self.set(handle, &info.name, State::Used)?;
+                Ok(Answer::Failed(why))
+            }
+        }
+    }
+
+    /// What becomes of a name where it is kept, for whoever keeps it next.
+    fn set(&self, handle: &mut NodeHandle, name: &str, state: State) -> Result<(), Error> {
+        let Some(kept) = &self.kept else { return Ok(()) };
+        let begun = locked(&self.directory).begun();
+        kept.set(handle, name, state, begun)?;
+        handle.sync()
+    }
+}
+
+/// What nodes ask of this one's names, or of those in a memory that it serves. [`Refusal::Locked`]: ask again.
+pub(crate) fn serve(rack: &Arc<Inner>, from: NodeId, words: &[u64]) -> Result<Box<[u64]>, Refusal> {
+    let request = Request::parse(words).ok_or(Refusal::NotAnAllocation)?;
+    let service = rack.names(request.keeper).ok_or(Refusal::NotAnAllocation)?;
+    service.serve(rack, from, request)
+}
+
+/// Tells whether what was made in some incarnation of its memory is still there.
+fn lives(rack: &Inner) -> impl Fn(GlobalAddr, u32) -> bool {
+    |addr, life| rack.life_of(addr.home()) == Some(life)
 }
 
 fn found(found: Found) -> Answer {

@@ -118,10 +118,11 @@ impl HomeAgent {
     /// The home of this memory.
     pub(crate) fn of(memory: NodeId, config: &NodeConfig) -> Self {
         let rows = config.nodes * SlotId::PER_NODE;
+        let chunks = ChunkTable::new(memory, config.memory, config.block, config.chunk);
         Self {
             node: memory,
             directory: Directory::new(config.block, config.memory),
-            chunks: ChunkTable::new(memory, config.memory, config.block, config.chunk),
+            chunks: if memory.index() < config.nodes { chunks } else { chunks.rooted() },
             migration: Migration::new(),
             decided: core::iter::repeat_n(Decided::NOTHING, rows * 2).collect(),
             written_back: core::iter::repeat_n(Seq::NONE, rows * 2).collect(),

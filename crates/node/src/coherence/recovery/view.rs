@@ -24,6 +24,8 @@ pub struct View {
 pub struct Kept {
     /// When the last copy is gone, another life of the memory begins, empty.
     pub life: Incarnation,
+    /// It has had a life before this one: what was in it is lost.
+    pub again: bool,
     /// The nodes that have it whole.
     pub by: Copyset,
 }
@@ -38,7 +40,7 @@ impl Kept {
 
     /// Memory `i`, empty: on the first nodes that are up, from node `i` on, in a ring.
     pub fn anew(life: Incarnation, i: usize, (nodes, copies): (usize, usize), up: Copyset) -> Self {
-        Self { life, by: ring(nodes, i).filter(|node| up.contains(*node)).take(copies).collect() }
+        Self { life, again: false, by: ring(nodes, i).filter(|node| up.contains(*node)).take(copies).collect() }
     }
 }
 
@@ -57,6 +59,29 @@ impl View {
         let by = self.memories.get(i).map_or(Copyset::EMPTY, |kept| kept.by);
         let up = ring(self.incarnations.len(), i).filter(|node| self.incarnations[node.index()].is_some());
         up.take(copies).filter(move |node| is_kept && !by.contains(*node))
+    }
+
+    /// The node that has this memory: a node's own one, or one with copies that it serves. None, if nobody has.
+    pub fn server_of(&self, memory: NodeId) -> Option<NodeId> {
+        match memory.index().checked_sub(self.incarnations.len()) {
+            Some(i) => self.hosts(i).next(),
+            None => self.incarnations[memory.index()].map(|_| memory),
+        }
+    }
+
+    /// True if this memory with copies has had a life before the one that it is in.
+    pub fn is_again(&self, memory: NodeId) -> bool {
+        let nth = memory.index().checked_sub(self.incarnations.len());
+        nth.and_then(|i| self.memories.get(i)).is_some_and(|kept| kept.again)
+    }
+
+    /// The incarnation that this memory is in, if somebody has it.
+    pub fn life_of(&self, memory: NodeId) -> Option<Incarnation> {
+        self.server_of(memory)?;
+        match memory.index().checked_sub(self.incarnations.len()) {
+            Some(i) => Some(self.memories[i].life),
+            None => self.incarnations[memory.index()],
+        }
     }
 
     /// The nodes that are up.

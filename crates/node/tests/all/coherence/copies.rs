@@ -95,7 +95,7 @@ fn a_committed_batch_is_known_however_much_later_its_node_comes_back() {
     // Lives of nodes are numbered by the epochs in which they begin.
     let incarnations = [2, 2, 2, 50].map(|life| Some(Incarnation(life))).to_vec();
     let memories = [[0, 1], [1, 2], [2, 0], [0, 0]]
-        .map(|by| Kept { life: Incarnation(0), by: by.map(NodeId).into_iter().collect() })
+        .map(|by| Kept { by: by.map(NodeId).into_iter().collect(), ..Kept::default() })
         .to_vec();
     let epoch = SwitchEpoch(50);
     let _ = rig.input_epoch(&View { epoch, incarnations, shadow: NodeId(0), memories });
@@ -186,7 +186,7 @@ fn a_call_whose_home_died_while_it_waited_does_not_begin_another_one_too_early()
     assert!(batch.iter().all(|message| message.packet.kind == PacketKind::Prepare));
     let incarnations = [None, Some(2), Some(2), Some(2)].map(|life| life.map(Incarnation)).to_vec();
     let memories = [[1, 1], [1, 2], [2, 2], [3, 3]]
-        .map(|by| Kept { life: Incarnation(0), by: by.map(NodeId).into_iter().collect() })
+        .map(|by| Kept { by: by.map(NodeId).into_iter().collect(), ..Kept::default() })
         .to_vec();
     let view = View { epoch: SwitchEpoch(9), incarnations, shadow: NodeId(1), memories };
     let first = rig.input_epoch(&view).sent();
@@ -215,7 +215,7 @@ fn a_call_whose_home_died_while_it_waited_does_not_begin_another_one_too_early()
 /// An epoch in which this node is to have the memory that node 0 serves.
 fn filling(rig: &mut Rig) -> Packet {
     let memories = [[0, 0], [1, 2], [2, 3], [3, 0]]
-        .map(|by| Kept { life: Incarnation(0), by: by.map(NodeId).into_iter().collect() });
+        .map(|by| Kept { by: by.map(NodeId).into_iter().collect(), ..Kept::default() });
     let incarnations = vec![Some(INCARNATION); NODES];
     let view = View { epoch: SwitchEpoch(9), incarnations, shadow: NodeId(0), memories: memories.to_vec() };
     let sent = rig.input_epoch(&view).sent();
@@ -337,7 +337,7 @@ fn a_home_that_was_copied_refuses_frees_of_before_in_what_was_free_then() {
     let (event, arg) = (PacketKind::ChunkRequest, 4 * BLOCK.bytes());
     let granted = of(PacketKind::Replicate, 9, 1);
     let _ = rig.packet(Packet { event, arg, discipline: Some(Discipline::Coherent), ..granted });
-    let memories = [0; 4].map(|_| Kept { life: Incarnation(0), by: nodes([1]) }).to_vec();
+    let memories = [0; 4].map(|_| Kept { by: nodes([1]), ..Kept::default() }).to_vec();
     let incarnations = vec![None, Some(INCARNATION), None, None];
     let view = View { epoch: SwitchEpoch(10), incarnations, shadow: ME, memories };
     let mut own = rig.input_epoch(&view).sent();

@@ -3,6 +3,7 @@
 mod chains;
 mod copies;
 mod histories;
+mod lasting_names;
 mod leaving;
 mod lies;
 mod locks;

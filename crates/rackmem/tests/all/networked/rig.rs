@@ -240,10 +240,12 @@ impl Processes {
         watch.report().map(|report| report.chains).unwrap_or_default()
     }
 
-    /// What the switch last said of memories with copies: all of them are on as many nodes as they are to be.
+    /// What the switch says of memories with copies, in the epoch that the nodes have heard of: all of them are on as many nodes as they
+    /// are to be.
     pub(crate) fn has_all_copies(&self) -> bool {
         let watch = &self.switch.as_ref().expect("it runs").watch;
-        watch.report().is_some_and(|report| report.copies_missing() == 0)
+        let epoch = self.nodes.iter().map(Rack::epoch).max().unwrap_or(0);
+        watch.report().is_some_and(|report| report.epoch.0 >= epoch && report.copies_missing() == 0)
     }
 
     pub(crate) fn restart_switch(&mut self) {

@@ -370,7 +370,7 @@ pub(crate) fn a_memory_is_copied_when_its_home_knows_it<R: Rules>(rules: R) -> R
     let mut bench = Bench::with_copies(rules, 2);
     // Node 1 serves memory 4, and node 2 has come back.
     let memories = [[0, 1], [1, 1], [2, 0]]
-        .map(|by| Kept { life: Incarnation(0), by: by.map(NodeId).into_iter().collect() });
+        .map(|by| Kept { by: by.map(NodeId).into_iter().collect(), ..Kept::default() });
     let incarnations = [0, 0, 1].map(|it| Some(Incarnation(it))).to_vec();
     let view = View { epoch: SwitchEpoch(1), incarnations, shadow: NodeId(0), memories: memories.to_vec() };
     bench.node.on_new_epoch(AT, &view, None, &mut bench.store, &mut Vec::new());
@@ -393,7 +393,7 @@ pub(crate) fn a_block_is_committed_while_its_memory_is_copied<R: Rules>(rules: R
     let mut bench = Bench::with_copies(rules, 2);
     // Node 0 serves memory 3, and this node is to have it.
     let memories = [[0, 0], [1, 2], [2, 0]]
-        .map(|by| Kept { life: Incarnation(0), by: by.map(NodeId).into_iter().collect() });
+        .map(|by| Kept { by: by.map(NodeId).into_iter().collect(), ..Kept::default() });
     let incarnations = [0; 3].map(|it| Some(Incarnation(it))).to_vec();
     let view = View { epoch: SwitchEpoch(1), incarnations, shadow: NodeId(0), memories: memories.to_vec() };
     let mut out = Vec::new();

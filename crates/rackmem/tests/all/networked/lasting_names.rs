@@ -1,0 +1,220 @@
+//! Names in racks with copies: they outlive the nodes that keep them, and so does what they name, if it has copies.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rackmem::{Config, Error, Locked, NameError, NodeHandle, NodeId, Region, Value, Words};
+
+use super::rig::{Processes, until};
+use crate::names_everywhere::{Nodes, everywhere, names_at};
+
+fn rack(nodes: usize, faulty: bool) -> Processes {
+    let shape = Config { nodes, copies: 2, memory: 8 << 20, cache: 1 << 20, ..Config::default() };
+    Processes::start_with(faulty, Config { peek: faulty, ..shape })
+}
+
+fn processes(body: fn(Nodes<'_>)) {
+    let rack = rack(3, false);
+    body(&|node| rack.nodes[usize::from(node)].here());
+}
+
+everywhere!(processes);
+
+mod faulty {
+    use super::*;
+
+    fn processes(body: fn(Nodes<'_>)) {
+        let rack = rack(3, true);
+        body(&|node| rack.nodes[usize::from(node)].here());
+    }
+
+    everywhere!(processes);
+}
+
+fn found(handle: &mut NodeHandle, name: &str) -> Result<u64, NameError> {
+    Ok(handle.named::<Value<u64>>(name).open()?.get(handle)?)
+}
+
+fn lost<T>(name: &str, home: u16) -> Result<T, NameError> {
+    Err(NameError::Lost { name: name.to_owned(), home: NodeId(home) })
+}
+
+#[test]
+fn a_name_outlives_its_node_and_what_it_names_does_with_copies() {
+    let mut rack = rack(3, false);
+    let mut here = rack.nodes[0].here();
+    let [kept, lock, words, gone] = ["kept", "lock", "words", "gone"].map(|stem| names_at(&here, 2, stem));
+    let value = here.named::<Value<u64>>(&kept).with_copies().create(7).unwrap();
+    let region = names_at(&here, 2, "region");
+    here.named::<Region>(&region).with_copies().create(9000).unwrap();
+    here.named::<Value<u64>>(&gone).with_copies().create(1).unwrap();
+    here.remove_name(&gone).unwrap();
+    assert_eq!(value.addr().home(), NodeId(3 + 2));
+    let old_lock = here.named::<Locked<u64>>(&lock).create(1).unwrap();
+    let fence = old_lock.write(&mut here).unwrap().fence();
+    here.named::<Words<u64>>(&words).create(4).unwrap();
+    value.set(&mut here, &8).unwrap();
+    rack.cut_off(2);
+    let mut there = rack.nodes[1].here();
+    assert_eq!(found(&mut there, &kept), Ok(8));
+    assert_eq!(there.named::<Region>(&region).open().unwrap().len(), 9000);
+    assert_eq!(
+        found(&mut there, &gone),
+        Err(NameError::NotFound { name: gone.clone() }),
+        "not lost: removed"
+    );
+    // What had no copies died with the node, and its name says so until it is made anew: on the node that keeps the name now.
+    assert_eq!(there.named::<Words<u64>>(&words).open().map(drop), lost(&words, 2));
+    assert_eq!(there.named::<Words<u64>>(&words).open_or(|| 4).map(drop), lost(&words, 2));
+    assert_eq!(there.remove_name(&words), lost(&words, 2));
+    assert_eq!(there.named::<Words<u64>>(&words).anew(|| 4).unwrap().addr().home(), NodeId(0));
+    let new_lock = there.named::<Locked<u64>>(&lock).anew(|| 2).unwrap();
+    assert!(new_lock.write(&mut there).unwrap().fence() > fence, "through making anew");
+    assert!(old_lock.read(&mut here).is_err(), "what was opened before stays lost");
+    // The node comes back, and serves its memory again when the next epoch begins.
+    rack.rejoin(2);
+    until(|| rack.has_all_copies().then_some(()));
+    for dies in [1, 0] {
+        rack.cut_off(dies);
+        let mut back = rack.nodes[2].here();
+        assert_eq!(found(&mut back, &kept), Ok(8));
+        let names =
+            until(|| Some(back.names("").ok()?.len()).filter(|_| !rack.nodes[2].is_up(NodeId(dies as u16))));
+        // Words and the lock were made anew on node 0.
+        assert_eq!(names, if dies == 1 { 4 } else { 2 });
+        rack.rejoin(dies);
+        until(|| rack.has_all_copies().then_some(()));
+    }
+    // Who had allocated it is dead: the memory is not used again, and the name is free.
+    here = rack.nodes[0].here();
+    here.remove_name(&kept).unwrap();
+    assert_eq!(found(&mut here, &kept), Err(NameError::NotFound { name: kept.clone() }));
+    here.named::<Value<u64>>(&kept).with_copies().create(9).unwrap();
+    assert_eq!(found(&mut rack.nodes[2].here(), &kept), Ok(9));
+}
+
+/// A thing without copies is in the memory of a node that dies and comes back: the name does not lead to what is there then.
+#[test]
+fn what_died_is_not_taken_for_what_is_there_now() {
+    let mut rack = rack(3, false);
+    let mut here = rack.nodes[0].here();
+    let [words, lock] = ["words", "lock"].map(|stem| names_at(&here, 2, stem));
+    let old = here.named::<Words<u64>>(&words).create(4).unwrap();
+    here.named::<Locked<u64>>(&lock).create(4).unwrap();
+    rack.cut_off(2);
+    until(|| (!rack.nodes[0].is_up(NodeId(2))).then_some(()));
+    rack.rejoin(2);
+    let mut back = rack.nodes[2].here();
+    let others = back.words::<u64>(4, NodeId(2)).unwrap();
+    assert_eq!(others.addr(), old.addr(), "the same place");
+    others.store(&mut back, 0, 77).unwrap();
+    for handle in [&mut here, &mut back] {
+        assert_eq!(handle.named::<Words<u64>>(&words).open().map(drop), lost(&words, 2));
+        assert_eq!(handle.named::<Locked<u64>>(&lock).open().map(drop), lost(&lock, 2));
+    }
+    let new = here.named::<Words<u64>>(&words).anew(|| 4).unwrap();
+    new.store(&mut here, 0, 5).unwrap();
+    assert_eq!((others.load(&mut back, 0), new.load(&mut back, 0)), (Ok(77), Ok(5)), "nobody has freed it");
+}
+
+#[test]
+fn a_memory_that_has_lost_all_copies_has_lost_its_names() {
+    let mut rack = rack(4, false);
+    let mut here = rack.nodes[3].here();
+    let [name, other] = [0, 1].map(|home| names_at(&here, home, "kept"));
+    for name in [&name, &other] {
+        here.named::<Value<u64>>(name).with_copies().create(1).unwrap();
+    }
+    let before = here.name_info(&name).unwrap().making;
+    // Both at once: nobody gets a copy in between.
+    rack.cut_off(0);
+    rack.cut_off(1);
+    until(|| (found(&mut here, &name) == lost(&name, 0)).then_some(()));
+    assert_eq!(found(&mut here, &other), Ok(1), "one of its nodes is left");
+    let new = here.named::<Value<u64>>(&name).with_copies().anew(|| 2).unwrap();
+    assert_eq!((new.get(&mut here), found(&mut here, &name)), (Ok(2), Ok(2)));
+    assert!(here.name_info(&name).unwrap().making > before);
+}
+
+/// Names are made, opened and removed on all nodes while one after the other dies: what was said to be done is done.
+fn names_through_deaths(faulty: bool) {
+    const NODES: usize = 4;
+    let mut rack = rack(NODES, faulty);
+    // Node 3 works on, and sees what becomes of the names of all.
+    let (worker, done) = (rack.nodes[3].clone(), AtomicBool::new(false));
+    let (made, removed) = std::thread::scope(|scope| {
+        let working = scope.spawn(|| {
+            let (mut here, mut made, mut removed) = (worker.here(), Vec::new(), Vec::new());
+            for number in 0_u64.. {
+                if done.load(Ordering::Relaxed) {
+                    break;
+                }
+                let name = format!("name/{number}");
+                match here.named::<Value<u64>>(&name).with_copies().create(number) {
+                    Ok(_) => made.push(number),
+                    // Whether its node had made it before it died is not known to who asked again.
+                    Err(NameError::Exists { .. } | NameError::Failed(Error::NodeDown { .. })) => continue,
+                    Err(why) => panic!("{name}: {why}"),
+                }
+                if number % 3 == 0 {
+                    match here.remove_name(&name) {
+                        Ok(()) | Err(NameError::NotFound { .. }) => removed.push(number),
+                        Err(why) => panic!("{name}: {why}"),
+                    }
+                }
+            }
+            (made, removed)
+        });
+        for dies in [0, 1, 2, 0] {
+            rack.cut_off(dies);
+            until(|| (!worker.is_up(NodeId(dies as u16))).then_some(()));
+            rack.rejoin(dies);
+            until(|| rack.has_all_copies().then_some(()));
+        }
+        done.store(true, Ordering::Relaxed);
+        working.join().unwrap()
+    });
+    println!("{} names made, {} of them removed", made.len(), removed.len());
+    assert!(made.len() > 50 && removed.len() > 15, "it goes on");
+    let mut others = rack.nodes[1].here();
+    let listed: Vec<_> = others.names("name/").unwrap().into_iter().map(|info| info.name).collect();
+    for number in made {
+        let name = format!("name/{number}");
+        let is_there = !removed.contains(&number);
+        assert_eq!(listed.contains(&name), is_there, "{name}");
+        let expected = if is_there { Ok(number) } else { Err(NameError::NotFound { name: name.clone() }) };
+        assert_eq!(found(&mut others, &name), expected);
+    }
+}
+
+#[test]
+fn what_was_said_of_names_stays_true_while_one_node_after_the_other_dies() {
+    names_through_deaths(false);
+}
+
+#[test]
+fn what_was_said_of_names_stays_true_on_a_bad_network() {
+    names_through_deaths(true);
+}
+
+#[test]
+fn what_cannot_have_copies_is_refused_with_them() {
+    let rack = rack(3, false);
+    let mut here = rack.nodes[0].here();
+    for why in [
+        here.named::<Words<u64>>("it").with_copies().create(1).map(drop),
+        here.named::<Locked<u64>>("it").with_copies().open_or(|| 1).map(drop),
+    ] {
+        let why = why.unwrap_err();
+        assert!(matches!(&why, NameError::NoCopies { name, .. } if name == "it"), "{why:?}");
+        assert!(why.to_string().contains("only coherent memory has some"), "{why}");
+    }
+    // A handle that keeps copies does so where that can be.
+    here.keep_copies(true).unwrap();
+    here.named::<Words<u64>>("words").create(1).unwrap();
+    assert!(here.named::<Value<u64>>("value").create(1).unwrap().addr().home() >= NodeId(3));
+    here.keep_copies(false).unwrap();
+    assert!(here.named::<Value<u64>>("plain").create(1).unwrap().addr().home() < NodeId(3));
+    let without = Processes::start(2);
+    let refused = without.nodes[0].here().named::<Value<u64>>("it").with_copies().create(1).err();
+    assert_eq!(refused, Some(NameError::Failed(Error::NoCopies)));
+}
