@@ -40,7 +40,11 @@ impl Kept {
 
     /// Memory `i`, empty: on the first nodes that are up, from node `i` on, in a ring.
     pub fn anew(life: Incarnation, i: usize, (nodes, copies): (usize, usize), up: Copyset) -> Self {
-        Self { life, again: false, by: ring(nodes, i).filter(|node| up.contains(*node)).take(copies).collect() }
+        Self {
+            life,
+            again: false,
+            by: ring(nodes, i).filter(|node| up.contains(*node)).take(copies).collect(),
+        }
     }
 }
 

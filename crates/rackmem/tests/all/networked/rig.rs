@@ -1,6 +1,6 @@
 //! A rack whose places have transports of their own, and can be killed, cut off and restarted one by one.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -21,8 +21,21 @@ const TIMEOUT: Nanos = Nanos::from_millis(400);
 struct Cable {
     inner: Arc<dyn Transport>,
     cut: AtomicBool,
+    /// It is cut after so many messages more. 0: it is not, by itself.
+    left: AtomicU64,
     lies: Lies,
     early: Early,
+}
+
+impl Cable {
+    /// A message passes, but for those of the membership, which come when they come. True if it still does.
+    fn passes(&self, body: &Body<'_>) -> bool {
+        if !matches!(body, Body::Control(_)) && self.left.load(Ordering::SeqCst) > 0 {
+            let was = self.left.fetch_sub(1, Ordering::SeqCst);
+            self.cut.fetch_or(was == 1, Ordering::SeqCst);
+        }
+        !self.cut.load(Ordering::SeqCst)
+    }
 }
 
 impl Transport for Cable {
@@ -30,7 +43,7 @@ impl Transport for Cable {
         self.inner.me()
     }
     fn send(&self, to: PeerId, body: Body<'_>, out: &mut Outgoing) {
-        if !self.cut.load(Ordering::SeqCst) {
+        if self.passes(&body) {
             self.inner.send(to, body, out);
         }
     }
@@ -38,9 +51,9 @@ impl Transport for Cable {
         self.inner.flush(out);
     }
     fn receive(&self, each: &mut dyn FnMut(PeerId, Body<'_>)) -> usize {
-        let (cut, mut answers) = (self.cut.load(Ordering::SeqCst), Vec::new());
+        let mut answers = Vec::new();
         let received = self.inner.receive(&mut |from, body| {
-            if !cut && !self.early.answers((from, &body), each, &mut answers) {
+            if self.passes(&body) && !self.early.answers((from, &body), each, &mut answers) {
                 self.lies.tell(from, body, each);
             }
         });
@@ -194,6 +207,7 @@ impl Processes {
         let cable = Arc::new(Cable {
             inner,
             cut: AtomicBool::new(false),
+            left: AtomicU64::new(0),
             lies: Lies::default(),
             early: Early::default(),
         });
@@ -213,6 +227,15 @@ impl Processes {
 
     pub(crate) fn cut_off(&mut self, node: usize) {
         self.cables[node].cut.store(true, Ordering::SeqCst);
+    }
+
+    /// It is cut off when so many messages more have come there or left, but for those of the membership.
+    pub(crate) fn cut_off_after(&mut self, node: usize, messages: u64) {
+        self.cables[node].left.store(messages, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_cut_off(&self, node: usize) -> bool {
+        self.cables[node].cut.load(Ordering::SeqCst)
     }
 
     pub(crate) fn reconnect(&mut self, node: usize) {
