@@ -44,11 +44,11 @@ pub(crate) fn up(
     seats: u16,
     memory: Option<u64>,
     cache: Option<u64>,
+    copies: Option<u64>,
     command: Option<PathBuf>,
 ) -> PyResult<Rack> {
-    let (rack, processes) = py
-        .detach(|| rackmem::Rack::up_with(&Up { nodes, seats, command: command.as_deref(), cache, memory }))
-        .map_err(failed)?;
+    let up = Up { nodes, seats, command: command.as_deref(), cache, memory, copies };
+    let (rack, processes) = py.detach(|| rackmem::Rack::up_with(&up)).map_err(failed)?;
     let file = processes.file().map_err(failed)?;
     let (path, name) = (file.runtime.join("rack.toml"), file.name);
     let joined = true;
@@ -195,17 +195,32 @@ impl Rack {
         Ok(Objects::new(Arc::clone(&self.shared), name.to_owned(), objects))
     }
 
-    fn _dict(&self, py: Python<'_>, name: &str, expected: u64, create: bool) -> PyResult<Dict> {
+    fn _dict(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        expected: u64,
+        copies: bool,
+        create: bool,
+    ) -> PyResult<Dict> {
         let store: Result<KvStore, _> = self.shared.call(py, |handle| {
             if create {
                 let homes = self.keepers.map(|keepers| keepers as u16);
                 let config = KvConfig { expected_keys: expected, homes, ..KvConfig::default() };
-                apps::named::open_or(handle, name, &config)
+                handle.keep_copies(copies).map_err(rackmem::NameError::from)?;
+                let store = apps::named::open_or(handle, name, &config);
+                handle.keep_copies(false).expect("no copies can always be");
+                store
             } else {
                 apps::named::open(handle, name)
             }
         })?;
         Ok(Dict::new(Arc::clone(&self.shared), name.to_owned(), store.map_err(|why| why.raised())?))
+    }
+
+    /// Waits until what this node has written to what has copies survives it.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.shared.call(py, |handle| handle.sync())?.map_err(|why| why.raised())
     }
 
     /// What has a name: its kind, its type, the bytes and number of its elements, and where it is.

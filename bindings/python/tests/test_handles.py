@@ -198,6 +198,37 @@ def test_dictionaries_keep_bytes_text_and_numbers(rack: rackmem.Rack, name: str)
         users["k" * 5000] = 1
 
 
+OUTLIVED = """
+import os, rackmem, signal
+with rackmem.up(nodes=4, copies=2, memory="32MiB", cache="8MiB") as rack:
+    users = rack.dict("users", copies=True)
+    for number in range(300):
+        users[number] = "a" * number
+    rack.sync()
+    children = [line.split() for line in os.popen("ps -eww -o pid,args").read().splitlines()]
+    nodes = sorted(int(pid) for pid, *args in children if "node" in args and rack.file in args)
+    assert len(nodes) == 3, children
+    os.kill(nodes[0], signal.SIGKILL)
+    same = rack.dict("users", create=False)
+    assert [same[number] for number in range(300)] == ["a" * number for number in range(300)]
+    same[7] = "changed"
+    assert users[7] == "changed" and 8 in users
+    print("there", flush=True)
+"""
+
+
+def test_dictionaries_with_copies_outlive_a_node_and_are_found_by_name() -> None:
+    done = subprocess.run([sys.executable, "-c", OUTLIVED], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "there\n", done
+
+
+def test_copies_are_refused_where_a_rack_keeps_none(rack: rackmem.Rack, name: str) -> None:
+    with pytest.raises(rackmem.Error, match="copies = 2"):
+        rack.dict(name, copies=True)
+    rack.dict(name)[1] = 2
+    rack.sync()
+
+
 def test_numbers_of_any_size_are_keys_and_values(rack: rackmem.Rack, name: str) -> None:
     numbers = rack.dict(name)
     edges = {sign * (1 << bits) + more for bits in (0, 7, 8, 15, 31, 55, 56, 62, 63, 64, 200) for sign in (1, -1) for more in (-1, 0, 1)}

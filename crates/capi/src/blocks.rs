@@ -80,6 +80,16 @@ pub extern "C" fn rackmem_sync(thread: RackmemThread) -> RackmemStatus {
     })
 }
 
+/// From now on, what this thread allocates of coherent memory has copies, if `keep` is true, or none: that of `rackmem_alloc`, and
+/// values and regions that it gives names to. `RACKMEM_INVALID_ARGUMENT` if the rack has no copies. The OS thread that uses `thread`.
+#[unsafe(no_mangle)]
+pub extern "C" fn rackmem_keep_copies(thread: RackmemThread, keep: bool) -> RackmemStatus {
+    with_thread(thread.id, |turn| {
+        turn.handle().keep_copies(keep)?;
+        Ok(RackmemStatus::Ok)
+    })
+}
+
 /// Gives an allocation of `rackmem_alloc` or `rackmem_alloc_with_copies` back, from whichever node. Words, objects, locks and chains have a function of their own for
 /// that. The OS thread that uses `thread`.
 #[unsafe(no_mangle)]

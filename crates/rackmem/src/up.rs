@@ -52,11 +52,13 @@ pub struct Up<'a> {
     pub cache: Option<u64>,
     /// Bytes that every node contributes; none is the default of racks.
     pub memory: Option<u64>,
+    /// How many nodes keep what is allocated with copies, and names; none is 1.
+    pub copies: Option<u64>,
 }
 
 impl Default for Up<'_> {
     fn default() -> Self {
-        Self { nodes: 4, seats: 1, command: None, cache: None, memory: None }
+        Self { nodes: 4, seats: 1, command: None, cache: None, memory: None, copies: None }
     }
 }
 
@@ -183,8 +185,8 @@ impl Processes {
             "--nodes",
             &up.nodes.to_string(),
         ]);
-        for (flag, bytes) in [("--cache", up.cache), ("--memory", up.memory)] {
-            bytes.iter().for_each(|bytes| _ = started.arg(flag).arg(bytes.to_string()));
+        for (flag, given) in [("--cache", up.cache), ("--memory", up.memory), ("--copies", up.copies)] {
+            given.iter().for_each(|number| _ = started.arg(flag).arg(number.to_string()));
         }
         if std::env::var_os(LOG.0).is_none() {
             started.env(LOG.0, LOG.1);

@@ -139,13 +139,26 @@ class Rack:
         return Words(self, self._rack._words(name, count or 0, make))
 
     def dict(
-        self, name: str, *, expected_keys: int = 1 << 16, pickle: bool = False, create: bool = True
+        self,
+        name: str,
+        *,
+        expected_keys: int = 1 << 16,
+        pickle: bool = False,
+        copies: bool = False,
+        create: bool = True,
     ) -> Dict:
         """A dictionary, linearizable per key. Keys and values are bytes, str and int; with `pickle`, values are whatever pickles.
 
         Whoever reads pickles runs what they say: share such dictionaries with programs that you trust.
+
+        With `copies`, one that is made outlives nodes: those of a rack with copies (`up(copies=2)`) keep as many of all that is in
+        it. What a node that dies had put last may be gone; what it had put before :meth:`sync`, or others have seen, is there.
         """
-        return Dict(self, self._rack._dict(name, expected_keys, create), pickle)
+        return Dict(self, self._rack._dict(name, expected_keys, copies, create), pickle)
+
+    def sync(self) -> None:
+        """Waits until what this node has written to dictionaries with copies survives it."""
+        self._rack.sync()
 
     def objects(
         self, name: str, slots: int | None = None, size: int | None = None, *, create: bool = True
@@ -191,13 +204,15 @@ def up(
     seats: int = 1,
     memory: int | str | None = None,
     cache: int | str | None = None,
+    copies: int | None = None,
 ) -> Rack:
     """Starts a rack of processes on this machine, and joins it as its last node. They end with the rack, or with this process.
 
     `seats` of its nodes get no process of their own: this process is the last one, and workers join as the others
-    (`rackmem.join(rack.file)`). At least one node is none of theirs: it keeps the names. `memory` is what each node contributes (default 256 MiB), `cache` what each node caches (default 64 MiB), in bytes or as '4GiB'.
+    (`rackmem.join(rack.file)`). At least one node is none of theirs: it keeps the names. `memory` is what each node contributes (default 256 MiB), `cache` what each node caches (default 64 MiB), in bytes or as '4GiB'. With `copies`,
+    2 or 3, so many nodes keep names, and dictionaries with copies: they outlive one or two of them.
     """
-    return Rack(_rackmem.up(nodes, seats, _bytes(memory), _bytes(cache), command()))
+    return Rack(_rackmem.up(nodes, seats, _bytes(memory), _bytes(cache), copies, command()))
 
 
 def join(file: str | os.PathLike[str], node: int | None = None) -> Rack:

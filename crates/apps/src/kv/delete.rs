@@ -3,7 +3,7 @@
 use rackmem::{Memory, Window};
 
 use super::record::{self, Examined};
-use super::retry::{Search, unless_freed};
+use super::retry::{Search, free, unless_freed};
 use super::{Error, KvStore};
 
 impl KvStore {
@@ -29,7 +29,7 @@ impl KvStore {
             match found.unwrap_or(Examined::Stale) {
                 Examined::Live(_) => {
                     self.unlink(mem, hash, entry).await?;
-                    mem.free(entry.addr).await?;
+                    free(mem, entry.addr).await?;
                     return Ok(true);
                 }
                 Examined::Dead => return Ok(false),

@@ -3,6 +3,7 @@
 use rackmem::Memory;
 
 use super::bucket::{CHILDREN, Snapshot};
+use super::retry::free;
 use super::{Error, KvStore};
 
 impl KvStore {
@@ -26,16 +27,16 @@ impl KvStore {
                     continue;
                 }
                 for entry in bucket.entries() {
-                    mem.free(entry.addr).await?;
+                    free(mem, entry.addr).await?;
                 }
             }
             for children in split {
-                mem.free(children).await?;
+                free(mem, children).await?;
             }
         }
         for piece in self.pieces.iter() {
-            mem.free(*piece).await?;
+            free(mem, *piece).await?;
         }
-        Ok(mem.free(self.root).await?)
+        free(mem, self.root).await
     }
 }

@@ -5,7 +5,7 @@ use rackmem::{Discipline, Memory, NodeId, Window};
 use super::bucket::Entry;
 use super::hash::KeyHash;
 use super::record::{self, Examined, HEADER, LONGEST_VALUE, Shape};
-use super::retry::unless_freed;
+use super::retry::{free, unless_freed};
 use super::{Error, KvStore, Placement};
 
 /// A record that no entry leads to yet. Its key and value are written, its header is not.
@@ -63,9 +63,11 @@ impl KvStore {
             Placement::Spread => hash.home(nodes.into()),
             Placement::Local => NodeId(mem.node().0 % nodes),
         };
+        // Of a store that has copies all memory has some, whoever adds to it: it is as its root.
+        let first = if self.root.home().index() < mem.nodes() { 0 } else { mem.nodes() as u16 };
         let mut full = None;
         for further in 0..nodes {
-            let node = NodeId((home.0 + further) % nodes);
+            let node = NodeId(first + (home.0 + further) % nodes);
             match mem.alloc(len, node, Discipline::Coherent).await {
                 Err(error @ rackmem::Error::OutOfMemory { .. }) => full = full.or(Some(error)),
                 other => return Ok(other?),
@@ -115,6 +117,6 @@ impl KvStore {
         new: Entry,
     ) -> Result<(), Error> {
         self.swing(mem, hash, old, new).await?;
-        Ok(mem.free(old.addr).await?)
+        free(mem, old.addr).await
     }
 }

@@ -1,5 +1,7 @@
 //! When an operation begins again at the bucket, and when it gives up.
 
+use rackmem::{GlobalAddr, Memory};
+
 use super::Error;
 use super::bucket::Entry;
 use super::hash::KeyHash;
@@ -61,5 +63,13 @@ pub(super) fn unless_freed<T>(result: Result<T, rackmem::Error>) -> Result<Resul
         Ok(value) => Ok(Ok(value)),
         Err(error @ (Unallocated { .. } | WrongDiscipline { .. })) => Ok(Err(error.into())),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Gives memory of the store back. What a node had allocated that has died stays allocated: nobody can give it to others any more.
+pub(super) async fn free<M: Memory>(mem: &mut M, addr: GlobalAddr) -> Result<(), Error> {
+    match mem.free(addr).await {
+        Err(rackmem::Error::NodeDown { .. }) => Ok(()),
+        freed => Ok(freed?),
     }
 }

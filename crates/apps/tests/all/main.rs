@@ -12,6 +12,7 @@ mod kv_operations;
 mod kv_simulated;
 mod kv_stalled_worker;
 mod kv_threads;
+mod lasting_store;
 #[allow(dead_code, reason = "the tests of the library use all of it")]
 #[path = "../../../rackmem/tests/all/networked/lies.rs"]
 mod lies;

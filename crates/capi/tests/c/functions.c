@@ -91,6 +91,8 @@ static void coherent_memory(rackmem_thread closed) {
     CHECK(none == 0);
     WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_alloc_with_copies(thread, 8, 1, NULL));
     GOOD(rackmem_sync(thread));
+    WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_keep_copies(thread, true));
+    GOOD(rackmem_keep_copies(thread, false));
     GOOD(rackmem_write(thread, address + 4090, bytes, sizeof bytes));
     GOOD(rackmem_read(thread, address + 4090, back, sizeof back));
     CHECK(memcmp(bytes, back, sizeof back) == 0);
@@ -111,6 +113,7 @@ static void coherent_memory(rackmem_thread closed) {
     BAD(rackmem_thread, closed, rackmem_alloc(bad, 8, 0, &none));
     BAD(rackmem_thread, closed, rackmem_alloc_with_copies(bad, 8, 0, &none));
     BAD(rackmem_thread, closed, rackmem_sync(bad));
+    BAD(rackmem_thread, closed, rackmem_keep_copies(bad, false));
     BAD(rackmem_thread, closed, rackmem_read(bad, address, back, 8));
     BAD(rackmem_thread, closed, rackmem_write(bad, address, bytes, 8));
     BAD(rackmem_thread, closed, rackmem_read_word(bad, address, &word));

@@ -86,7 +86,9 @@ int main(int count, char **arguments) {
         DO(rackmem_words_create(thread, node, 4, &words));
         DO(rackmem_objects_create(thread, node, 1, sizeof TEXT, &objects));
         DO(rackmem_chains_create(thread, &config, &chains));
-        DO(rackmem_alloc_with_copies(thread, 8, node, &memory));
+        DO(rackmem_keep_copies(thread, true));
+        DO(rackmem_alloc(thread, 8, node, &memory));
+        DO(rackmem_keep_copies(thread, false));
         DO(rackmem_rwlock_create_regions(thread, node, ROOM, &regions));
         printf("%llu %llu %llu %llu %llu %llu\n", (unsigned long long)rackmem_rwlock_address(lock),
                (unsigned long long)rackmem_words_address(words), (unsigned long long)rackmem_objects_address(objects),

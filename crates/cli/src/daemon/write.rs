@@ -62,6 +62,10 @@ pub(crate) struct RackFileArgs {
     /// Nodes that keep names: the first so many; without it, all
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     name_nodes: Option<u16>,
+
+    /// Nodes that keep what is allocated with copies, and names [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=3))]
+    copies: Option<u16>,
 }
 
 /// Runs `rackmem rack-file`.
@@ -81,12 +85,15 @@ pub(crate) fn rack_file(args: &RackFileArgs) -> Result<(), Fault> {
             "--name-nodes {asked}: the rack has {nodes} nodes: take 1 to {nodes}"
         )));
     }
+    let (name_nodes, copies) = (args.name_nodes, args.copies);
     let written = |transport| {
-        example(&args.name, transport, &addresses, Given { name_nodes: args.name_nodes, ..Given::default() })
+        example(&args.name, transport, &addresses, Given { name_nodes, copies, ..Given::default() })
     };
-    // What can be wrong with a name is wrong with any transport, and this one needs no key file.
-    if let Err(error) = RackFile::parse(Path::new("--name"), &written(TransportKind::SharedMemory)) {
-        return Err(Fault::usage(format_args!("--name: {}", error.mistakes()[0].what)));
+    // What can be wrong with flags is wrong with any transport, and this one needs no key file.
+    if let Err(error) =
+        RackFile::parse(Path::new("--name or --copies"), &written(TransportKind::SharedMemory))
+    {
+        return Err(Fault::usage(format_args!("--name or --copies: {}", error.mistakes()[0].what)));
     }
     output::print(&written(args.transport.kind()))
 }

@@ -20,6 +20,8 @@ pub struct Given<'a> {
     pub cache: Option<u64>,
     /// Bytes that every node contributes.
     pub memory: Option<u64>,
+    /// How many nodes keep memory with copies.
+    pub copies: Option<u16>,
     /// The switch's programs are in the kernel.
     pub kernel: Option<GivenKernel<'a>>,
 }
@@ -70,8 +72,8 @@ pub fn example(name: &str, transport: TransportKind, addresses: &[SocketAddr], g
     line(&mut text, given_bytes("memory", given.memory, default.memory), "that every node contributes");
     line(
         &mut text,
-        "# copies = 1".to_owned(),
-        "2 or 3: so many nodes keep what is allocated with copies, which then outlives one or two of them",
+        given.copies.map_or("# copies = 1".to_owned(), |copies| format!("copies = {copies}")),
+        "2 or 3: so many nodes keep names and what is allocated with copies, which then outlive one or two",
     );
     line(
         &mut text,
@@ -91,7 +93,7 @@ pub fn example(name: &str, transport: TransportKind, addresses: &[SocketAddr], g
     line(
         &mut text,
         name_nodes.map_or(format!("# name_nodes = {nodes}"), |nodes| format!("name_nodes = {nodes}")),
-        "the first so many nodes keep names, which die with them: leave out those that come and go",
+        "the first so many nodes keep names: leave out those that come and go",
     );
     line(
         &mut text,

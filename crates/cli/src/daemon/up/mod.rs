@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rackmem::RackFile;
-use rackmem::rack_file::TransportKind;
+use rackmem::rack_file::{Given, TransportKind};
 use status::ask;
 use status::document::Status;
 use tracing::{info, warn};
@@ -52,6 +52,7 @@ Examples:
   rackmem up --nodes 8 --seats 2 --transport udp
   rackmem up --transport wire             the switch in the kernel, each node in a network of its own (docs/kernel.md)
   rackmem up --memory 4GiB --cache 1GiB   for large arrays
+  rackmem up --copies 2                   with memory and names that outlive a node (docs/copies.md)
   rackmem up --config rack.toml           all places of that rack, which must be on this machine";
 
 /// Which rack, and what to do about children that die.
@@ -83,6 +84,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BYTES", conflicts_with = "config")]
     memory: Option<Bytes>,
 
+    /// Nodes that keep what is allocated with copies, and names [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=3), conflicts_with = "config")]
+    copies: Option<u16>,
+
     /// Run the rack of this file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -106,6 +111,14 @@ pub(crate) struct Args {
     /// End when standard input closes
     #[arg(long, hide = true)]
     owned: bool,
+}
+
+impl Args {
+    /// What is said of the rack's memory.
+    fn shape(&self) -> Given<'static> {
+        let [cache, memory] = [&self.cache, &self.memory].map(|given| given.as_ref().map(|bytes| bytes.0));
+        Given { cache, memory, copies: self.copies, ..Given::default() }
+    }
 }
 
 fn rack_name(text: &str) -> Result<String, String> {
@@ -145,13 +158,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             let seats = args.seats.unwrap_or(u16::from(args.nodes > 1));
             let keepers = with_process(args.nodes, seats)?;
             let keep = args.keep.as_deref();
-            UsedRackFile::made(
-                &args.name,
-                args.nodes,
-                keepers,
-                (args.transport, keep),
-                (args.cache, args.memory),
-            )?
+            UsedRackFile::made(&args.name, args.nodes, keepers, (args.transport, keep), args.shape())?
         }
     };
     let file = read(&place.file).inspect_err(|_| place.forget())?;

@@ -16,7 +16,6 @@ use super::super::{owner, runtime};
 use super::Transport;
 use super::child::{Child, Part};
 use crate::fault::Fault;
-use crate::size::Bytes;
 
 /// A rack file, and whether it goes when the rack does.
 pub(super) struct UsedRackFile {
@@ -39,7 +38,7 @@ impl UsedRackFile {
         nodes: u16,
         with_process: u16,
         (transport, keep): (Transport, Option<&Path>),
-        (cache, memory): (Option<Bytes>, Option<Bytes>),
+        shape: Given<'_>,
     ) -> Result<Self, Fault> {
         let directory = runtime_directory(name);
         runtime::prepare(&directory)?;
@@ -56,9 +55,7 @@ impl UsedRackFile {
             Err(TryLockError::Error(error)) => return Err(failed(&lock, error)),
         }
         let mut place = Self { file: owner::own_file(&directory), made: Some(made), network: None };
-        place
-            .write((name, nodes, with_process), (transport, keep), (cache, memory))
-            .inspect_err(|_| place.forget())?;
+        place.write((name, nodes, with_process), (transport, keep), shape).inspect_err(|_| place.forget())?;
         Ok(place)
     }
 
@@ -67,7 +64,7 @@ impl UsedRackFile {
         &mut self,
         (name, nodes, with_process): (&str, u16, u16),
         (transport, keep): (Transport, Option<&Path>),
-        (cache, memory): (Option<Bytes>, Option<Bytes>),
+        shape: Given<'_>,
     ) -> Result<(), Fault> {
         let (addresses, ports) = if transport == Transport::Wire {
             let network = Network::new(usize::from(nodes))
@@ -82,7 +79,6 @@ impl UsedRackFile {
             (addresses, None)
         };
         // Whoever reads the file finds the sockets beside it, whatever their own runtime directory is.
-        let [cache, memory] = [cache, memory].map(|given| given.map(|bytes| bytes.0));
         let (runtime, name_nodes) = (Some("."), Some(with_process.max(1)));
         // Whoever reads the file may be anywhere.
         let keep =
@@ -95,7 +91,7 @@ impl UsedRackFile {
             keep: keep.as_deref(),
         });
         let text =
-            example(name, transport.kind(), &addresses, Given { runtime, name_nodes, cache, memory, kernel });
+            example(name, transport.kind(), &addresses, Given { runtime, name_nodes, kernel, ..shape });
         fs::write(&self.file, text).map_err(|error| failed(&self.file, error))
     }
 

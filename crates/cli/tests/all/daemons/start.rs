@@ -100,7 +100,7 @@ fn three_processes_share_the_counter_of_the_first_page() {
 #[test]
 fn a_program_starts_a_rack_of_the_sizes_that_it_says() {
     let command = Some(Path::new(crate::COMMAND));
-    let up = Up { nodes: 2, seats: 1, command, cache: Some(8 << 20), memory: Some(512 << 20) };
+    let up = Up { nodes: 2, seats: 1, command, cache: Some(8 << 20), memory: Some(512 << 20), copies: None };
     let (rack, processes) = Rack::up_with(&up).unwrap();
     assert_eq!((rack.config().cache, rack.config().memory), (8 << 20, 512 << 20));
     let there = rack.here().alloc(300 << 20, NodeId(0), Discipline::Coherent).unwrap();

@@ -121,18 +121,34 @@ pub(crate) fn connect(from: &dyn Transport, to: &dyn Transport) {
     });
 }
 
-/// Sends a message and waits for it; where messages may be lost, again and again.
-pub(crate) fn deliver(from: &dyn Transport, to: &dyn Transport, lossless: bool, body: Body<'_>) -> Message {
-    send(from, to.me(), body);
-    let mut sent = Instant::now();
-    let mut came = Vec::new();
-    until("a message", || {
-        if !lossless && sent.elapsed().as_millis() > 100 {
-            send(from, to.me(), body);
-            sent = Instant::now();
+/// Messages that were delivered one after the other. Where messages may be lost, they are sent again and again, and a copy may come late.
+#[derive(Default)]
+pub(crate) struct Deliveries {
+    sent_again: Vec<Message>,
+}
+
+impl Deliveries {
+    /// Sends a message and waits for it, or for whatever comes in its place.
+    pub(crate) fn deliver(
+        &mut self,
+        (from, to): (&dyn Transport, &dyn Transport),
+        lossless: bool,
+        body: Body<'_>,
+    ) -> Message {
+        let (mut sent, mut again, mut came) = (Instant::now(), false, Vec::new());
+        send(from, to.me(), body);
+        until("a message", || {
+            if !lossless && sent.elapsed().as_millis() > 100 {
+                send(from, to.me(), body);
+                (sent, again) = (Instant::now(), true);
+            }
+            came.extend(receive(to).into_iter().filter(|message| !self.sent_again.contains(message)));
+            !came.is_empty()
+        });
+        let message = came.swap_remove(0);
+        if again {
+            self.sent_again.push(message.clone());
         }
-        came.append(&mut receive(to));
-        !came.is_empty()
-    });
-    came.swap_remove(0)
+        message
+    }
 }

@@ -9,7 +9,7 @@ use wire::roce::{self, Aeth, Extension, Key, Opcode, Psn, QpNumber, Reth, Syndro
 use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, WaitList};
 
 use super::messages::{
-    Message, bytes_of, connect, deliver, node, number_of, packet, receive, send, send_number, until, words,
+    Deliveries, Message, bytes_of, connect, node, number_of, packet, receive, send, send_number, until, words,
 };
 use super::{Rack, TIMEOUT};
 
@@ -24,6 +24,7 @@ fn two<R: Rack>(rack: &R) -> (Box<dyn Transport>, Box<dyn Transport>) {
 
 pub(crate) fn packets_arrive_whole<R: Rack>() {
     let rack = R::new();
+    let mut all = Deliveries::default();
     let (a, b) = two(&rack);
     let mut number = 0;
     for payload in [0, 64, 4096, 1 << 20] {
@@ -33,7 +34,7 @@ pub(crate) fn packets_arrive_whole<R: Rack>() {
         for contents in [Contents::Own(&own), Contents::Shared(&shared), Contents::Zeroes(payload)] {
             number += 1;
             let packet = packet(number, payload);
-            let message = deliver(&*a, &*b, R::LOSSLESS, Body::Packet(&packet, contents));
+            let message = all.deliver((&*a, &*b), R::LOSSLESS, Body::Packet(&packet, contents));
             let bytes =
                 if matches!(contents, Contents::Zeroes(_)) { vec![0; payload] } else { bytes_of(&own) };
             let sent = Message { packet: Some(packet), bytes, ..Message::none(node(1)) };
@@ -44,6 +45,7 @@ pub(crate) fn packets_arrive_whole<R: Rack>() {
 
 pub(crate) fn locks_arrive_whole_with_their_queues_and_regions<R: Rack>() {
     let rack = R::new();
+    let mut all = Deliveries::default();
     let (a, b) = two(&rack);
     for (waiting, payload) in [(0, 0), (1, 8), (7, 64), (8, 4096), (63, 1 << 20)] {
         let mut queue = WaitList::EMPTY;
@@ -59,7 +61,7 @@ pub(crate) fn locks_arrive_whole_with_their_queues_and_regions<R: Rack>() {
                 to,
                 ..LockPacket::new(LockKind::Hand, lock, len, NodeId(1))
             };
-            let message = deliver(&*a, &*b, R::LOSSLESS, Body::Lock(&packet, contents));
+            let message = all.deliver((&*a, &*b), R::LOSSLESS, Body::Lock(&packet, contents));
             let bytes =
                 if matches!(contents, Contents::Zeroes(_)) { vec![0; payload] } else { bytes_of(&own) };
             let sent = Message { lock: Some(packet), bytes, ..Message::none(node(1)) };
@@ -74,7 +76,7 @@ pub(crate) fn locks_arrive_whole_with_their_queues_and_regions<R: Rack>() {
         let lock = GlobalAddr::new(NodeId(1), 4096);
         let packet = LockPacket { queue, ..LockPacket::new(LockKind::Move, lock, 64, NodeId(1)) };
         for (from, to) in [(&a, &switch), (&switch, &a)] {
-            let message = deliver(&**from, &**to, R::LOSSLESS, Body::Lock(&packet, Contents::None));
+            let message = all.deliver((&**from, &**to), R::LOSSLESS, Body::Lock(&packet, Contents::None));
             let sent = Message { lock: Some(packet), ..Message::none(from.me()) };
             assert!(message == sent, "{waiting} waiting: {:?}", message.lock);
         }
@@ -83,6 +85,7 @@ pub(crate) fn locks_arrive_whole_with_their_queues_and_regions<R: Rack>() {
 
 pub(crate) fn one_sided_packets_arrive_whole_to_the_byte<R: Rack>() {
     let rack = R::new();
+    let mut all = Deliveries::default();
     let (a, b) = two(&rack);
     let aeth = Aeth { syndrome: Syndrome::Ack(31), messages: 7 };
     let headers = [
@@ -97,7 +100,7 @@ pub(crate) fn one_sided_packets_arrive_whole_to_the_byte<R: Rack>() {
             let zeroes = Contents::Zeroes(payload.next_multiple_of(8));
             for contents in [Contents::Own(&own), Contents::Shared(&shared), zeroes] {
                 let packet = roce::Packet::new(opcode, QpNumber::new(number), Psn::new(77), extension);
-                let message = deliver(&*a, &*b, R::LOSSLESS, Body::Verbs(&packet, payload, contents));
+                let message = all.deliver((&*a, &*b), R::LOSSLESS, Body::Verbs(&packet, payload, contents));
                 let whole =
                     if matches!(contents, Contents::Zeroes(_)) { vec![0; payload] } else { bytes_of(&own) };
                 let bytes = whole[..payload].to_vec();
@@ -108,7 +111,7 @@ pub(crate) fn one_sided_packets_arrive_whole_to_the_byte<R: Rack>() {
     }
     // And one without a payload, as they must be.
     let read = roce::Packet::new(Opcode::ReadRequest, QpNumber::new(2), Psn::new(3), Extension::Reth(reth()));
-    let message = deliver(&*a, &*b, R::LOSSLESS, Body::Verbs(&read, 0, Contents::None));
+    let message = all.deliver((&*a, &*b), R::LOSSLESS, Body::Verbs(&read, 0, Contents::None));
     assert_eq!(message.one_sided, Some(read));
 }
 
@@ -118,10 +121,11 @@ fn reth() -> Reth {
 
 pub(crate) fn control_messages_arrive_whole<R: Rack>() {
     let rack = R::new();
+    let mut all = Deliveries::default();
     let (a, b) = two(&rack);
     for length in [0, 1, 7, 8, 100, MOST_CONTROL - 1, MOST_CONTROL] {
         let bytes: Vec<u8> = (0..length).map(|at| (at * 31 + length) as u8).collect();
-        let message = deliver(&*a, &*b, R::LOSSLESS, Body::Control(&bytes));
+        let message = all.deliver((&*a, &*b), R::LOSSLESS, Body::Control(&bytes));
         assert!(message == Message { bytes, ..Message::none(node(1)) }, "{length} bytes");
     }
 }
@@ -281,14 +285,18 @@ pub(crate) fn one_thread_at_a_time_receives<R: Rack>() {
 
 pub(crate) fn a_message_names_its_sender<R: Rack>() {
     let rack = R::new();
+    let mut all = Deliveries::default();
     let receiver = rack.open(PeerId::SWITCH);
     let peers = [node(0), node(1), node(31), node(63)];
     for peer in peers {
         let sender = rack.open(peer);
         connect(&*sender, &*receiver);
         let number = peer.index() as u64;
-        let message =
-            deliver(&*sender, &*receiver, R::LOSSLESS, Body::Packet(&packet(number, 0), Contents::None));
+        let message = all.deliver(
+            (&*sender, &*receiver),
+            R::LOSSLESS,
+            Body::Packet(&packet(number, 0), Contents::None),
+        );
         assert_eq!((message.from, number_of(&message)), (peer, number));
     }
 }
@@ -344,18 +352,20 @@ pub(crate) fn a_receiver_that_comes_back_gets_nothing_of_its_former_incarnation<
 
 pub(crate) fn a_sender_that_comes_back_is_heard<R: Rack>() {
     let rack = R::new();
+    let mut all = Deliveries::default();
     let (a, b) = two(&rack);
-    let first = deliver(&*a, &*b, R::LOSSLESS, Body::Packet(&packet(1, 0), Contents::None));
+    let first = all.deliver((&*a, &*b), R::LOSSLESS, Body::Packet(&packet(1, 0), Contents::None));
     assert_eq!(number_of(&first), 1);
     drop(a);
     let a = rack.open(node(1));
     connect(&*a, &*b);
-    let second = deliver(&*a, &*b, R::LOSSLESS, Body::Packet(&packet(2, 0), Contents::None));
+    let second = all.deliver((&*a, &*b), R::LOSSLESS, Body::Packet(&packet(2, 0), Contents::None));
     assert_eq!((second.from, number_of(&second)), (node(1), 2));
 }
 
 pub(crate) fn a_receiver_that_takes_nothing_away_does_not_stop_the_sender<R: Rack>() {
     let rack = R::new();
+    let mut all = Deliveries::default();
     let (a, b) = two(&rack);
     let before = a.counters().counts();
     let contents = words(0, 1 << 20);
@@ -376,7 +386,7 @@ pub(crate) fn a_receiver_that_takes_nothing_away_does_not_stop_the_sender<R: Rac
         while !receive(&*b).is_empty() {}
     }
     assert!(came.is_sorted(), "{came:?}");
-    let message = deliver(&*a, &*b, R::LOSSLESS, Body::Control(b"there is room again"));
+    let message = all.deliver((&*a, &*b), R::LOSSLESS, Body::Control(b"there is room again"));
     assert!(message.bytes == b"there is room again" || !R::LOSSLESS);
 }
 
@@ -494,13 +504,14 @@ pub(crate) fn an_observer_is_answered<R: Rack>() {
 
 pub(crate) fn what_is_taken_and_delivered_is_counted<R: Rack>() {
     let rack = R::new();
+    let mut all = Deliveries::default();
     let (a, b) = two(&rack);
     until("the last knock", || {
         receive(&*b).is_empty() && b.counters().counts().received == a.counters().counts().sent
     });
     let (sent, received) = (a.counters().counts(), b.counters().counts());
     let contents = words(7, 4096);
-    deliver(&*a, &*b, true, Body::Packet(&packet(7, 4096), Contents::Own(&contents)));
+    all.deliver((&*a, &*b), true, Body::Packet(&packet(7, 4096), Contents::Own(&contents)));
     let (sent_now, received_now) = (a.counters().counts(), b.counters().counts());
     assert_eq!((sent_now.sent - sent.sent, received_now.received - received.received), (1, 1));
     assert!(sent_now.sent_bytes - sent.sent_bytes >= 64 + 4096);
