@@ -440,6 +440,11 @@ enum rackmem_status rackmem_alloc_with_copies(struct rackmem_thread thread,
 // The OS thread that uses `thread`.
 enum rackmem_status rackmem_sync(struct rackmem_thread thread);
 
+// From now on, what this thread allocates of coherent memory has copies, if `keep` is true, or none: that of `rackmem_alloc`, and
+// values and regions that it gives names to. `RACKMEM_INVALID_ARGUMENT` if the rack has no copies. The OS thread that uses `thread`.
+enum rackmem_status rackmem_keep_copies(struct rackmem_thread thread,
+                                        bool keep);
+
 // Gives an allocation of `rackmem_alloc` or `rackmem_alloc_with_copies` back, from whichever node. Words, objects, locks and chains have a function of their own for
 // that. The OS thread that uses `thread`.
 enum rackmem_status rackmem_free(struct rackmem_thread thread,

@@ -47,6 +47,7 @@ fn a_name_outlives_its_node_and_what_it_names_does_with_copies() {
     let region = names_at(&here, 2, "region");
     here.named::<Region>(&region).with_copies().create(9000).unwrap();
     here.named::<Value<u64>>(&gone).with_copies().create(1).unwrap();
+    let last = here.name_info(&gone).unwrap().making;
     here.remove_name(&gone).unwrap();
     assert_eq!(value.addr().home(), NodeId(3 + 2));
     let old_lock = here.named::<Locked<u64>>(&lock).create(1).unwrap();
@@ -67,6 +68,7 @@ fn a_name_outlives_its_node_and_what_it_names_does_with_copies() {
     assert_eq!(there.named::<Words<u64>>(&words).open_or(|| 4).map(drop), lost(&words, 2));
     assert_eq!(there.remove_name(&words), lost(&words, 2));
     assert_eq!(there.named::<Words<u64>>(&words).anew(|| 4).unwrap().addr().home(), NodeId(0));
+    assert!(there.name_info(&words).unwrap().making > last, "no number is given twice");
     let new_lock = there.named::<Locked<u64>>(&lock).anew(|| 2).unwrap();
     assert!(new_lock.write(&mut there).unwrap().fence() > fence, "through making anew");
     assert!(old_lock.read(&mut here).is_err(), "what was opened before stays lost");
@@ -135,13 +137,40 @@ fn a_memory_that_has_lost_all_copies_has_lost_its_names() {
     assert!(here.name_info(&name).unwrap().making > before);
 }
 
+/// Node 2 keeps a name, and cannot reach node 0, which would keep it after it: it tells nobody that it has made one.
+#[test]
+fn who_is_told_of_a_name_can_rely_on_it() {
+    let mut rack = rack(3, false);
+    let mut here = rack.nodes[1].here();
+    let [first, second] = ["first", "second"].map(|stem| names_at(&here, 2, stem));
+    here.named::<Value<u64>>(&first).with_copies().create(1).unwrap();
+    rack.mute(2, 0);
+    std::thread::scope(|scope| {
+        let maker = scope.spawn(|| here.named::<Value<u64>>(&second).with_copies().create(2).map(drop));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        rack.cut_off(2);
+        maker.join().unwrap().unwrap();
+    });
+    let mut there = rack.nodes[0].here();
+    assert_eq!((found(&mut there, &first), found(&mut there, &second)), (Ok(1), Ok(2)));
+}
+
 /// Whoever keeps a name dies at some step of making it, or of taking it away: it is there and whole, or not at all.
 #[test]
 fn a_name_is_whole_or_not_there_whenever_its_keeper_dies() {
     let every = std::env::var("RACKMEM_EVERY").map_or(9, |every| every.parse().expect("a number of steps"));
     let mut rack = rack(3, false);
-    // Node 2 keeps the names, and node 0 does after it.
+    // Node 2 keeps the names, and node 0 does after it: what has been made there is node 0's to give back.
+    type Block = Value<[u64; 400]>;
     let mut here = rack.nodes[1].here();
+    rack.cut_off(2);
+    let olds: Vec<_> = (0..40).map(|number| names_at(&here, 2, &format!("old/{number}"))).collect();
+    for old in &olds {
+        here.named::<Block>(old).with_copies().create([7; 400]).unwrap();
+    }
+    rack.rejoin(2);
+    until(|| rack.has_all_copies().then_some(()));
+    rack.restart_switch();
     let kept = here.named::<Value<u64>>(&names_at(&here, 2, "any")).with_copies().create(1).unwrap();
     assert_eq!(kept.addr().home(), NodeId(3 + 2));
     let mut deaths = 0;
@@ -153,6 +182,8 @@ fn a_name_is_whole_or_not_there_whenever_its_keeper_dies() {
             assert_eq!(found(&mut here, &name), Ok(steps), "{steps}");
         }
         let removed = here.remove_name(&name);
+        let old = &olds[round % olds.len()];
+        let old_removed = here.remove_name(old);
         let is_over = !rack.is_cut_off(2);
         rack.cut_off(2);
         // In another process, which has read nothing before.
@@ -163,6 +194,13 @@ fn a_name_is_whole_or_not_there_whenever_its_keeper_dies() {
             last == gone || removed.is_err() && last == Ok(steps),
             "{steps}: {made:?}, {removed:?}, {last:?}"
         );
+        let last = there.named::<Block>(old).open().map(|block| block.get(&mut there));
+        match last {
+            Ok(last) => {
+                assert!(old_removed.is_err() && last == Ok([7; 400]), "{steps}: {old_removed:?}, {last:?}")
+            }
+            Err(why) => assert!(matches!(why, NameError::NotFound { .. }), "{steps}: {why}"),
+        }
         assert_eq!(kept.get(&mut there), Ok(1));
         deaths += 1;
         if is_over {

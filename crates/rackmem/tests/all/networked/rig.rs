@@ -1,6 +1,6 @@
 //! A rack whose places have transports of their own, and can be killed, cut off and restarted one by one.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -23,6 +23,8 @@ struct Cable {
     cut: AtomicBool,
     /// It is cut after so many messages more. 0: it is not, by itself.
     left: AtomicU64,
+    /// What is sent to this node is lost, but for the membership's messages.
+    muted: AtomicUsize,
     lies: Lies,
     early: Early,
 }
@@ -43,7 +45,8 @@ impl Transport for Cable {
         self.inner.me()
     }
     fn send(&self, to: PeerId, body: Body<'_>, out: &mut Outgoing) {
-        if self.passes(&body) {
+        let muted = to != PeerId::SWITCH && to.index() == self.muted.load(Ordering::SeqCst);
+        if self.passes(&body) && (!muted || matches!(body, Body::Control(_))) {
             self.inner.send(to, body, out);
         }
     }
@@ -208,6 +211,7 @@ impl Processes {
             inner,
             cut: AtomicBool::new(false),
             left: AtomicU64::new(0),
+            muted: AtomicUsize::new(usize::MAX),
             lies: Lies::default(),
             early: Early::default(),
         });
@@ -232,6 +236,11 @@ impl Processes {
     /// It is cut off when so many messages more have come there or left, but for those of the membership.
     pub(crate) fn cut_off_after(&mut self, node: usize, messages: u64) {
         self.cables[node].left.store(messages, Ordering::SeqCst);
+    }
+
+    /// From now on, what this node sends to that one is lost.
+    pub(crate) fn mute(&self, node: usize, towards: usize) {
+        self.cables[node].muted.store(PeerId::node(NodeId(towards as u16)).index(), Ordering::SeqCst);
     }
 
     pub(crate) fn is_cut_off(&self, node: usize) -> bool {
