@@ -86,6 +86,8 @@ int main(int count, char **arguments) {
         DO(rackmem_words_create(thread, node, 4, &words));
         DO(rackmem_objects_create(thread, node, 1, sizeof TEXT, &objects));
         DO(rackmem_chains_create(thread, &config, &chains));
+        DO(rackmem_alloc_with_copies(thread, 8, node, &old));
+        DO(rackmem_free(thread, old));
         DO(rackmem_keep_copies(thread, true));
         DO(rackmem_alloc(thread, 8, node, &memory));
         DO(rackmem_keep_copies(thread, false));
