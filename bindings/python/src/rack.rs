@@ -195,14 +195,7 @@ impl Rack {
         Ok(Objects::new(Arc::clone(&self.shared), name.to_owned(), objects))
     }
 
-    fn _dict(
-        &self,
-        py: Python<'_>,
-        name: &str,
-        expected: u64,
-        copies: bool,
-        create: bool,
-    ) -> PyResult<Dict> {
+    fn _dict(&self, py: Python<'_>, name: &str, expected: u64, copies: bool, create: bool) -> PyResult<Dict> {
         let store: Result<KvStore, _> = self.shared.call(py, |handle| {
             if create {
                 let homes = self.keepers.map(|keepers| keepers as u16);

@@ -49,7 +49,6 @@ pub use value::{ByteValue, Value};
 use crate::addresses::of_a_node;
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
-use crate::rack::random_session;
 use request::{Answer, Request, What};
 use wire::GlobalAddr;
 
@@ -141,6 +140,7 @@ impl NodeHandle {
                 };
                 let is_last = some.len() < service::LISTED;
                 if let Some(last) = some.last() {
+                    request = Request::about(What::List, prefix, keeper);
                     request.spec.tag.clone_from(&last.name);
                 }
                 all.extend(some);
@@ -169,8 +169,7 @@ impl NodeHandle {
     /// # Errors
     /// [`NameError::NotFound`], [`NameError::Lost`], [`NameError::Unusable`], [`NameError::Failed`].
     pub fn remove_name(&mut self, name: &str) -> Result<(), NameError> {
-        let about = Request::about(What::Remove, name, self.keeper_of(name));
-        let request = Request { call: random_session(), ..about };
+        let request = Request::about(What::Remove, name, self.keeper_of(name));
         match self.ask_about(&request)? {
             Answer::Removed => Ok(()),
             Answer::Nothing => Err(NameError::NotFound { name: name.to_owned() }),
@@ -214,14 +213,14 @@ impl NodeHandle {
         if !spec.tag.is_empty() {
             usable(&spec.tag, NamedSpec::LONGEST_TAG)?;
         }
-        let (what, call) = match mode {
-            NameMode::Open => (What::Open, 0),
-            NameMode::Create => (What::Create, random_session()),
-            NameMode::OpenOr => (What::OpenOr, random_session()),
-            NameMode::Anew => (What::Anew, random_session()),
+        let what = match mode {
+            NameMode::Open => What::Open,
+            NameMode::Create => What::Create,
+            NameMode::OpenOr => What::OpenOr,
+            NameMode::Anew => What::Anew,
         };
-        let (keeper, contents) = (self.keeper_of(name), trimmed(contents));
-        let request = Request { what, keeper, copies, call, name: name.to_owned(), spec, contents };
+        let about = Request::about(what, name, self.keeper_of(name));
+        let request = Request { copies, spec, contents: trimmed(contents), ..about };
         let answer = self.ask_about(&request)?;
         let is_new = matches!(answer, Answer::Made(_));
         let info = answered(answer, request)?;

@@ -18,6 +18,7 @@ use super::spec::{NamedInfo, NamedSpec};
 use super::{LONGEST_NAME, is_usable, locks};
 use crate::Error;
 use crate::attach::{error_of, error_words};
+use crate::rack::random_session;
 
 /// What is to be done with a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,7 +52,7 @@ pub(crate) struct Request {
     pub(super) keeper: NodeId,
     /// What is made outlives nodes.
     pub(super) copies: bool,
-    /// A random number that the same call has when it is repeated.
+    /// A random number that the same call has when it is repeated, and no other one.
     pub(super) call: u64,
     pub(super) name: String,
     pub(super) spec: NamedSpec,
@@ -142,7 +143,8 @@ impl Request {
     pub(super) fn about(what: What, name: &str, keeper: NodeId) -> Self {
         let spec =
             NamedSpec { discipline: DEFAULT_DISCIPLINE, len: 0, count: 0, tag: String::new(), version: 0 };
-        Self { what, keeper, copies: false, call: 0, name: name.to_owned(), spec, contents: Vec::new() }
+        let (name, call) = (name.to_owned(), random_session());
+        Self { what, keeper, copies: false, call, name, spec, contents: Vec::new() }
     }
 }
 

@@ -9,7 +9,8 @@ use super::lies::{Early, Lies};
 use rackmem::transport::inline::Hub;
 use rackmem::transport::{Body, Contents, Counters, Outgoing, PeerId, Transport};
 use rackmem::{
-    Config, Nanos, NodeId, ProcessConfig, Rack, Scheduling, SteeringCounts, SwitchProcess, Timing, Watch,
+    Config, Nanos, NodeId, ProcessConfig, Rack, Scheduling, SteeringCounts, SwitchProcess, SwitchReport,
+    Timing, Watch,
 };
 use simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
 use simulated::faulty::{Faulty, Passing};
@@ -162,6 +163,12 @@ impl Processes {
         Self::start_as(config, faulty, Scheduling::Fair)
     }
 
+    /// The same, with this time until a node is taken for dead.
+    pub(crate) fn start_patient(faulty: bool, config: Config, timeout: Nanos) -> Self {
+        let process = ProcessConfig { timing: Timing::new(timeout), ..ProcessConfig::default() };
+        Self::start_process(config, faulty, process)
+    }
+
     /// One whose nodes map memory, each at addresses of its own; whoever has a fault resolves it, or a thread of the node does.
     pub(crate) fn start_mapped(faulty: bool, config: Config, in_place: bool) -> Self {
         let mapping = MAPPING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -275,9 +282,18 @@ impl Processes {
     /// What the switch says of memories with copies, in the epoch that the nodes have heard of: all of them are on as many nodes as they
     /// are to be.
     pub(crate) fn has_all_copies(&self) -> bool {
+        self.copies().is_some_and(|report| report.copies_missing() == 0)
+    }
+
+    /// The same of the memory that this node serves first: the node has it whole.
+    pub(crate) fn has_copy_at(&self, node: usize) -> bool {
+        self.copies().is_some_and(|report| report.memories[node].kept_by.contains(&NodeId(node as u16)))
+    }
+
+    fn copies(&self) -> Option<SwitchReport> {
         let watch = &self.switch.as_ref().expect("it runs").watch;
         let epoch = self.nodes.iter().map(Rack::epoch).max().unwrap_or(0);
-        watch.report().is_some_and(|report| report.epoch.0 >= epoch && report.copies_missing() == 0)
+        watch.report().filter(|report| report.epoch.0 >= epoch)
     }
 
     pub(crate) fn restart_switch(&mut self) {
