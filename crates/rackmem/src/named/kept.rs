@@ -138,16 +138,26 @@ impl Kept {
         Ok(directory)
     }
 
-    /// Keeps a name. After an error it is not known whether it will be found.
+    /// Makes room for one more name.
+    pub(super) fn make_room(&self, handle: &mut NodeHandle) -> Result<(), Error> {
+        let mut read = self.read();
+        if !read.free.is_empty() {
+            return Ok(());
+        }
+        let page = handle.alloc(PAGE as u64, self.memory, Discipline::Coherent)?;
+        match read.last_page {
+            0 => read.root[1] = page.bits(),
+            last => handle.write_word(GlobalAddr::from_bits(last), page.bits())?,
+        }
+        read.last_page = page.bits();
+        read.free.extend((1..(PAGE / SLOT) as u64).rev().map(|slot| page + slot * SLOT as u64));
+        Ok(())
+    }
+
+    /// Keeps a name, for which there is room. After an error it is not known whether it will be found.
     pub(super) fn put(&self, handle: &mut NodeHandle, named: &Named, begun: (u64, u32)) -> Result<(), Error> {
         let mut read = self.read();
-        let slot = match read.free.pop() {
-            Some(slot) => slot,
-            None => {
-                self.add_page(handle, &mut read)?;
-                read.free.pop().expect("a page has slots")
-            }
-        };
+        let slot = read.free.pop().expect("room was made");
         let mut words = vec![0, named.call, u64::from(named.life), 0];
         put_info(&named.info, &mut words);
         words[3] = (words.len() - HEAD) as u64 * 8;
@@ -174,17 +184,6 @@ impl Kept {
             read.slots.remove(name);
             read.free.push(slot);
         }
-        Ok(())
-    }
-
-    fn add_page(&self, handle: &mut NodeHandle, read: &mut Read) -> Result<(), Error> {
-        let page = handle.alloc(PAGE as u64, self.memory, Discipline::Coherent)?;
-        match read.last_page {
-            0 => read.root[1] = page.bits(),
-            last => handle.write_word(GlobalAddr::from_bits(last), page.bits())?,
-        }
-        read.last_page = page.bits();
-        read.free.extend((1..(PAGE / SLOT) as u64).rev().map(|slot| page + slot * SLOT as u64));
         Ok(())
     }
 

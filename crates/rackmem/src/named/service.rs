@@ -221,6 +221,9 @@ impl NameService {
             }
             directory.next(handle.inner.epoch())
         };
+        if let Some(kept) = &self.kept {
+            kept.make_room(handle)?;
+        }
         let home = if *copies { self.keeper } else { handle.node };
         let life = handle.inner.life_of(home).ok_or(Error::NodeDown { addr: GlobalAddr::new(home, 0) })?;
         let addr = match making::make(handle, home, spec, contents, number) {

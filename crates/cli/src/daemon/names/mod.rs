@@ -49,7 +49,7 @@ const MOST_WAIT: Duration = Duration::from_secs(10);
 struct Names {
     rack: String,
     prefix: String,
-    /// Nodes that are not up: what they kept is lost, and not listed.
+    /// Nodes that are not up: what they kept is lost, and not listed. None in a rack with copies, where others keep it.
     down: Vec<u16>,
     names: Vec<Name>,
 }
@@ -66,7 +66,9 @@ struct Name {
     bytes: u64,
     count: u64,
     address: String,
+    /// The node that has it, or of what has copies the one that does so as long as it is up.
     home: u16,
+    copies: bool,
     maker: u16,
     /// The incarnation of its home in which it was made, and which of all that were made there then.
     incarnation: u64,
@@ -74,9 +76,10 @@ struct Name {
     opened: u64,
 }
 
-impl From<&NamedInfo> for Name {
-    fn from(info: &NamedInfo) -> Self {
-        let spec = &info.spec;
+impl Name {
+    /// One of a rack with so many nodes: memories with copies are numbered behind them.
+    fn of(info: &NamedInfo, nodes: usize) -> Self {
+        let (spec, memory) = (&info.spec, info.addr.home().index());
         Self {
             name: info.name.clone(),
             discipline: format!("{:?}", spec.discipline),
@@ -85,7 +88,8 @@ impl From<&NamedInfo> for Name {
             bytes: spec.len,
             count: spec.count,
             address: info.addr.to_string(),
-            home: info.addr.home().0,
+            home: (memory % nodes) as u16,
+            copies: memory >= nodes,
             maker: info.maker.0,
             incarnation: info.making >> 31,
             number: info.making & ((1 << 31) - 1),
@@ -110,9 +114,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let failed = |why| Fault::failed(format_args!("the names of rack `{}` are not known: {why}", file.name));
     let asked = args.prefix.clone();
     let infos = asking::ask(&file, MOST_WAIT, move |handle| handle.names(&asked)).map_err(failed)?;
-    let down = status.iter().flat_map(|status| &status.nodes).filter(|node| !node.up).map(|node| node.id);
+    let config = &file.config;
+    let without_copies = status.iter().filter(|_| config.copies == 1);
+    let down = without_copies.flat_map(|status| &status.nodes).filter(|node| !node.up).map(|node| node.id);
     let (rack, down) = (file.name.clone(), down.collect());
-    let names = Names { rack, prefix, down, names: infos.iter().map(Name::from).collect() };
+    let names = infos.iter().map(|info| Name::of(info, config.nodes)).collect();
+    let names = Names { rack, prefix, down, names };
     output::show(args.json, "names", &names, || text(&names))
 }
 
@@ -152,7 +159,7 @@ fn table(names: &[Name]) -> Table {
             name.discipline.clone(),
             tag,
             size,
-            name.home.to_string(),
+            if name.copies { format!("{}, with copies", name.home) } else { name.home.to_string() },
             name.maker.to_string(),
             format!("{}/{}", name.incarnation, name.number),
             name.opened.to_string(),

@@ -95,6 +95,27 @@ fn the_names_of_a_rack_that_runs_here_are_listed_with_what_they_are_until_they_a
 }
 
 #[test]
+fn names_of_a_rack_with_copies_are_listed_when_the_node_is_killed_that_kept_them() {
+    let home = Home::new("listed_copies");
+    let up = home.up(&["--nodes", "4", "--copies", "2", "--restart"]);
+    let file = RackFile::read(home.rack_file()).unwrap();
+    let mut app = attached(&file, 1);
+    let mut all = (0..).map(|number| format!("quota/{number}"));
+    let quota = all.find(|name| app.home_of_name(name) == NodeId(0)).unwrap();
+    app.named::<rackmem::Value<u64>>(&quota).with_copies().create(7).unwrap();
+    let listed = || names(&home, &[]).into_iter().map(|name| (name["name"].clone(), name["home"].clone()));
+    assert!(listed().eq([(quota.as_str().into(), 0.into())]));
+    let table = home.output(&["names"]);
+    assert!(table.contains("0, with copies") && !table.contains("not up"), "{table}");
+    home.kill(&["node", "--id", "0"]);
+    assert_eq!(app.named::<rackmem::Value<u64>>(&quota).open().unwrap().get(&mut app), Ok(7));
+    assert!(listed().eq([(quota.as_str().into(), 0.into())]));
+    drop(app);
+    up.interrupt();
+    home.assert_nothing_left();
+}
+
+#[test]
 fn a_rack_without_a_daemon_on_this_machine_cannot_be_asked_for_names_and_says_so() {
     let home = Home::new("no_daemon");
     let path = rack_file(&home, "1");

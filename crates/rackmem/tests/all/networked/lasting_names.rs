@@ -288,6 +288,24 @@ fn what_was_said_of_names_stays_true_on_a_bad_network() {
 }
 
 #[test]
+fn names_in_a_memory_that_is_full_are_refused_until_there_is_room() {
+    let rack = rack(3, false);
+    let mut here = rack.nodes[0].here();
+    let name = names_at(&here, 1, "name");
+    let full = |why: Option<NameError>| matches!(why, Some(NameError::Failed(Error::OutOfMemory { .. })));
+    let mut taken = Vec::new();
+    for bytes in [1 << 20, 64 << 10, 4096] {
+        taken.extend(std::iter::from_fn(|| here.alloc_with_copies(bytes, NodeId(1)).ok()));
+    }
+    assert!(full(here.named::<Words<u64>>(&name).create(1).err()), "there is no room for the name");
+    here.free(taken.remove(0)).unwrap();
+    let large = here.named::<Region>(&name).with_copies().create(2 << 20);
+    assert!(full(large.err()), "there is, and none for what it would name");
+    here.named::<Region>(&name).with_copies().create(64 << 10).unwrap();
+    here.remove_name(&name).unwrap();
+}
+
+#[test]
 fn what_cannot_have_copies_is_refused_with_them() {
     let rack = rack(3, false);
     let mut here = rack.nodes[0].here();
