@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::daemon::{names, node, status, switch, up, write};
+use crate::daemon::{drain, names, node, status, switch, up, write};
 use crate::fault::Fault;
 use crate::processes::{Job, child};
 use crate::{daemon, output, pipeline, ycsb};
@@ -18,6 +18,7 @@ Examples:
   rackmem up                                     a rack of processes on this machine, until Ctrl-C
   rackmem status                                 how that rack is
   rackmem names                                  what has a name there
+  rackmem drain --node 2                         has a node leave it, and others keep what it has with copies
   rackmem pipeline                               what FlowCC takes of a switch chip, stage by stage
 
 Benchmarks, checkers, figures and peers are a command of their own: `cargo lab` in a clone.";
@@ -73,6 +74,8 @@ enum Command {
     Status(status::Args),
     /// List what has a name in a rack of processes: its kind, type, size, home and maker
     Names(names::Args),
+    /// Have a node leave a rack of processes, when others have what it keeps of memory with copies
+    Drain(drain::Args),
     /// Write a commented rack file to standard output
     RackFile(write::RackFileArgs),
     /// Write a new key for a rack into a file that only you can read
@@ -91,6 +94,7 @@ impl CommandLine for Rackmem {
             Command::Node(args) => daemon::node::run(&args),
             Command::Status(args) => daemon::status::run(&args),
             Command::Names(args) => daemon::names::run(&args),
+            Command::Drain(args) => daemon::drain::run(&args),
             Command::RackFile(args) => daemon::write::rack_file(&args),
             Command::Key(args) => daemon::write::key(&args),
             Command::Pipeline(args) => pipeline::run(&args),

@@ -54,6 +54,11 @@
 //! *A node that leaves*, or does not begin an epoch that it could: the first is let go at once. The second gets no leases
 //! after T/2, and is declared dead when its last one has run out: after 3/2 T, for whatever reason it hangs.
 //!
+//! *A node that drains* says so in its BEATs. In the epoch that begins then it keeps what it has of memories with copies, and serves
+//! it, but does not count: as many of the others get it as there are to be copies. PULSE says what holds it still: the memories
+//! that too few of those have who stay. When that is nothing, its leaving takes no copy away. It is up to the node to leave then,
+//! and a death meanwhile changes nothing about that: the next PULSE says what is missing now.
+//!
 //! *A node that is paused* and declared dead learns so from the answer to its first BEAT: [`member::Effect::Fenced`].
 //! Nothing that it sends is accepted in the new epoch. Its own hits may be stale from when the others began that
 //! epoch until it stops them. With a driver that stops them at [`member::Effect::Suspended`], that is as long as the

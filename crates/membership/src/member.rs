@@ -10,7 +10,7 @@ use node::View;
 use switch::coherence::Dump;
 use wire::{Copyset, Nanos, NodeId, SwitchEpoch};
 
-use crate::message::{Beat, Contents, Know, MOST_STATISTICS, Message, Pulse, Standing, ViewPart};
+use crate::message::{Beat, Contents, Drain, Know, MOST_STATISTICS, Message, Pulse, Standing, ViewPart};
 use crate::roster::{Roster, Session};
 use crate::timing::Timing;
 
@@ -89,6 +89,9 @@ pub struct Member {
     number: u64,
     next_beat: Nanos,
     statistics: Vec<u8>,
+    /// It is about to leave. How far that has come, as of the BEAT of that time.
+    draining: bool,
+    drain: (Nanos, Option<Drain>),
     /// The memories with copies that the node has whole, and in which epoch.
     whole: (SwitchEpoch, Copyset),
     dropped: u64,
@@ -112,6 +115,8 @@ impl Member {
             number: 0,
             next_beat: now,
             statistics: Vec::new(),
+            draining: false,
+            drain: (Nanos::ZERO, None),
             whole: (SwitchEpoch(0), Copyset::EMPTY),
             dropped: 0,
         }
@@ -120,6 +125,19 @@ impl Member {
     /// The memories with copies that the node has whole, counted from the first of them; and in which epoch that is so.
     pub fn set_whole(&mut self, whole: (SwitchEpoch, Copyset)) {
         self.whole = whole;
+    }
+
+    /// The node is about to leave, or is not any more: others get what it keeps, and it stays until it [leaves](Self::leave).
+    pub fn set_draining(&mut self, now: Nanos, draining: bool, out: &mut Vec<Effect>) {
+        if self.phase == Phase::Here && self.draining != draining {
+            (self.draining, self.drain) = (draining, (now, None));
+            self.beat(now, out);
+        }
+    }
+
+    /// How far that has come, as last heard; `None`: it does not drain, or the coordinator has not said.
+    pub const fn drain(&self) -> Option<Drain> {
+        self.drain.1
     }
 
     /// What BEATs carry from now on; what is longer than [`MOST_STATISTICS`] is cut.
@@ -205,6 +223,10 @@ impl Member {
             return;
         }
         self.heard = self.heard.max(pulse.epoch);
+        // Answers overtake each other.
+        if self.draining && pulse.echo >= self.drain.0 {
+            self.drain = (pulse.echo, pulse.drain);
+        }
         match pulse.standing {
             Standing::Dead => {
                 self.lease = None;
@@ -303,6 +325,7 @@ impl Member {
             ticket: self.ticket,
             leased: self.holds(now),
             leaving: self.phase == Phase::Leaving,
+            draining: self.draining,
             sole: self.config.sole,
             whole: if self.whole.0 == self.roster.epoch { self.whole.1 } else { Copyset::EMPTY },
             statistics: self.statistics.clone(),

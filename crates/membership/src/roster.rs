@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 
-use node::{Kept, View};
+use node::{Kept, Placement, View};
 use wire::{Copyset, Incarnation, NodeId, SwitchEpoch};
 
 /// An incarnation of a node, told apart from all others by a random number that its process drew when it started.
@@ -51,12 +51,11 @@ impl Roster {
         up.map(|(node, _)| NodeId(u16::try_from(node).expect("at most 64 nodes"))).collect()
     }
 
-    /// An epoch begins, in which these nodes are not what they were, and these have copied memories: who has what of memories with so
-    /// many copies. One that nobody has any more begins anew.
-    pub(crate) fn keep_copies(&mut self, copies: usize, changed: Copyset, copied: &[(NodeId, Copyset)]) {
-        let nodes = self.entries.len();
-        self.memories.resize(if copies > 1 { nodes } else { 0 }, Kept::default());
-        let (live, life) = (self.live(), Incarnation(self.epoch.0));
+    /// An epoch begins, in which these nodes are not what they were, and these have copied memories: who has what of memories with
+    /// copies, and who gets it. One that nobody has any more begins anew.
+    pub(crate) fn keep_copies(&mut self, who: &Placement, changed: Copyset, copied: &[(NodeId, Copyset)]) {
+        self.memories.resize(if who.copies > 1 { who.nodes } else { 0 }, Kept::default());
+        let life = Incarnation(self.epoch.0);
         for (node, whole) in copied {
             for (i, kept) in self.memories.iter_mut().enumerate() {
                 if whole.contains(NodeId(i as u16)) {
@@ -65,12 +64,11 @@ impl Roster {
             }
         }
         for (i, kept) in self.memories.iter_mut().enumerate() {
-            kept.by =
-                kept.by.iter().filter(|node| live.contains(*node) && !changed.contains(*node)).collect();
-            kept.trim(i, (nodes, copies), live);
-            if kept.by.is_empty() && !live.is_empty() {
+            kept.by = kept.by.without_all(changed);
+            kept.place(i, who);
+            if kept.by.is_empty() && !who.up.is_empty() {
                 let again = kept.life > Incarnation(0);
-                *kept = Kept { again, ..Kept::anew(life, i, (nodes, copies), live) };
+                *kept = Kept { again, ..Kept::anew(life, i, who) };
             }
         }
     }

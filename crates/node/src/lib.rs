@@ -28,7 +28,7 @@ pub use coherence::config::{Backoff, Directory, HoldTime, NodeConfig, Peeks, Ret
 pub use coherence::counters::{Counters, Drop};
 pub use coherence::message::{Effect, Message, Outcome, Started};
 pub use coherence::node::Node;
-pub use coherence::recovery::{Kept, View};
+pub use coherence::recovery::{Kept, Placement, View};
 pub use coherence::requester::inspect::Pending;
 pub use coherence::requester::peek::peeked_bytes;
 pub use coherence::window::Window;

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use live::networked::Draining;
 use wire::{Discipline, GlobalAddr, NodeId};
 
 use crate::addresses::of_a_node;
+use crate::drain::DrainOrder;
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
 use crate::rack::Rack;
@@ -53,6 +55,11 @@ impl NodeHandle {
             return self.ask_to_sync();
         }
         self.at_node().sync().map_err(|why| failed(why, GlobalAddr::NULL, 0))
+    }
+
+    /// What the rack is told about this handle's node, which may be about to leave.
+    pub(crate) fn order(&self, order: DrainOrder) -> Result<Draining, Error> {
+        Rack { inner: Arc::clone(&self.inner) }.order(order)
     }
 
     /// How many memories addresses name.

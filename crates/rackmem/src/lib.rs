@@ -14,6 +14,7 @@ pub mod attach;
 mod chains;
 mod config;
 mod copies;
+mod drain;
 mod error;
 mod handle;
 mod lock;
@@ -34,6 +35,7 @@ mod words;
 pub use attach::{AttachError, Attachments};
 pub use chains::{Chains, ChainsConfig};
 pub use config::{Config, ConfigError, Directory, MOST_LOCK_ENTRIES, MOST_SWITCH_ENTRIES, ProcessConfig};
+pub use drain::{DrainError, Drained, Rest};
 pub use error::{Error, JoinError};
 pub use handle::{NodeHandle, WaitingAgent};
 pub use lock::{BlockLock, LockMode};
@@ -49,7 +51,9 @@ pub use live::chains::{ServerCounts as ChainCounts, SteeringCounts};
 pub use live::memory::locks::{MOST_WATCHED as MOST_WATCHED_LOCKS, Times as LockTimes, WatchedLock};
 pub use live::memory::pages::MappedCounts;
 pub use live::networked::verbs::NicCounts;
-pub use live::networked::{Ended, MemoryStatus, NodeReport, NodeStatus, PlaneReport, SwitchReport, Watch};
+pub use live::networked::{
+    Draining, Ended, MemoryStatus, NodeReport, NodeStatus, PlaneReport, SwitchReport, Watch,
+};
 #[cfg(target_os = "linux")]
 pub use live::scheduling::{NoRealtime, Scheduling, ask_for_short_slice};
 pub use mapping::{MapError, Mapping, PinnedBytes, PinnedRange, can_map};

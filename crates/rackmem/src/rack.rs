@@ -422,7 +422,8 @@ impl Rack {
 
     /// This process's node leaves the rack in order: what only it has cached goes home, then the others go on without it.
     /// Every operation fails from now on. Blocks in this node's own memory are gone for the others
-    /// ([`Error::NodeDown`](crate::Error::NodeDown)). True if everything has arrived within `timeout`. Does nothing on
+    /// ([`Error::NodeDown`](crate::Error::NodeDown)), and what it kept with copies has one fewer until it is copied again: to have that done
+    /// before, [`drain`](Self::drain) it. True if everything has arrived within `timeout`. Does nothing on
     /// an embedded rack, nor on an attached one.
     pub fn leave(&self, timeout: Duration) -> bool {
         match &self.inner.places {

@@ -32,6 +32,7 @@ impl Rack {
             incarnation: Incarnation(1),
             silence: Some(Nanos::ZERO),
             epoch: SwitchEpoch::default(),
+            drain: None,
             report: Some(report),
         };
         let chains = rack.steering_counts();

@@ -129,8 +129,20 @@ pub struct Node {
     /// How long it has not been heard; none if it is not up.
     pub silence_ns: Option<u64>,
     pub epoch: u32,
+    /// How far it has come, if it is to leave when others have what it keeps.
+    #[serde(default)]
+    pub draining: Option<Drain>,
     /// As of its last beat; none if there was no beat with counts.
     pub counts: Option<NodeCounts>,
+}
+
+/// What holds a node that is to leave.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub struct Drain {
+    /// Memories with copies that it has, and too few of the nodes that stay.
+    pub memories_missing: usize,
+    /// How many of those there are.
+    pub nodes_staying: usize,
 }
 
 /// A memory with copies.
@@ -241,6 +253,10 @@ impl Status {
             incarnation: node.incarnation.0,
             silence_ns: node.silence.map(|silence| silence.0),
             epoch: node.epoch.0,
+            draining: node.drain.map(|drain| Drain {
+                memories_missing: drain.missing.len(),
+                nodes_staying: drain.staying.into(),
+            }),
             counts: node.report.as_ref().map(NodeCounts::from),
         });
         let counters = &report.membership;

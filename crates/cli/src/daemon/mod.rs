@@ -8,6 +8,7 @@
 //! | `switch.rs` | `rackmem switch` |
 //! | `node.rs` | `rackmem node` |
 //! | `up/` | `rackmem up` |
+//! | `drain.rs` | `rackmem drain` |
 //! | `status/` | `rackmem status`, and the socket that answers it |
 //! | `names/` | `rackmem names` |
 //! | `metrics/` | `--metrics`: Prometheus over HTTP |
@@ -17,6 +18,7 @@
 //! | `peers.rs` | what daemons say about other processes: who is refused, who does not answer |
 //! | `owner.rs` | daemons that `rackmem up` has started, and must not outlive it |
 
+pub(crate) mod drain;
 mod log;
 mod metrics;
 pub(crate) mod names;

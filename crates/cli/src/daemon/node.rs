@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rackmem::rack_file::Location;
 use rackmem::transport::{PeerId, Transport};
-use rackmem::{Attachments, NodeId, PeerWatch, ProcessConfig, Rack, RackFile};
+use rackmem::{Attachments, Draining, NodeId, PeerWatch, ProcessConfig, Rack, RackFile};
 use tracing::{error, info, warn};
 
 use super::log::LogArgs;
@@ -67,6 +67,8 @@ pub(super) struct Membership {
 
 /// How often the node looks whether it shall end, or was declared dead.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long a node that has drained waits with its end, so that whoever watches hears of it.
+const LAST_WORD: Duration = Duration::from_secs(2);
 /// The longest that a thread of a node that has ended may take to let go of its transport.
 const MOST_CLOSING: Duration = Duration::from_secs(2);
 
@@ -98,18 +100,30 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         let mut watches: Vec<PeerWatch> =
             rack.peers().into_iter().chain(applications.as_ref().map(Attachments::peers)).collect();
         show(&joined, Some(Membership { applications, rack: rack.clone() }));
+        let mut drains = false;
         while !stop.requested() && !rack.is_fenced() {
             watches.iter_mut().for_each(|watch| news.say(watch));
             thread::sleep(LOOK_EVERY);
+            if look_at_drain(&rack, id, &mut drains) {
+                let served = || joined.lock().unwrap_or_else(PoisonError::into_inner);
+                leave(&rack, id);
+                await_listeners(|| {
+                    served()
+                        .as_ref()
+                        .and_then(|it| it.applications.as_ref())
+                        .map_or(0, |it| it.counts().attached)
+                });
+                stop.request();
+            }
         }
         let incarnation = show(&joined, None);
         // The end of their connections tells the applications. What they have in flight ends with the node.
         incarnation.iter().flat_map(|incarnation| &incarnation.applications).for_each(Attachments::end);
-        if rack.is_fenced() {
+        if rack.is_fenced() && !stop.requested() {
             info!(target: "rackmem", node = id.0, "joining anew, with nothing of the incarnation that was declared dead");
         }
-        if !rack.is_fenced() && !rack.leave(LEAVING) {
-            error!(target: "rackmem", node = id.0, what = "blocks", "lost: not all that only this node had cached has gone home");
+        if !rack.is_fenced() {
+            leave(&rack, id);
         }
         drop((incarnation, rack));
         close(transport);
@@ -120,6 +134,37 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         runtime::remove_if_empty(&file.runtime);
     }
     Ok(())
+}
+
+fn leave(rack: &Rack, id: NodeId) {
+    if !rack.leave(LEAVING) {
+        error!(target: "rackmem", node = id.0, what = "blocks", "lost: not all that only this node had cached has gone home");
+    }
+}
+
+/// Says what has changed about a node that is to leave, or is not any more. True: others have what it kept.
+fn look_at_drain(rack: &Rack, id: NodeId, drains: &mut bool) -> bool {
+    let state = rack.draining().unwrap_or(Draining::No);
+    let does = matches!(state, Draining::Moving { .. } | Draining::Done { .. });
+    match (std::mem::replace(drains, does), state) {
+        (false, Draining::Moving { .. } | Draining::Done { .. }) => {
+            info!(target: "rackmem", node = id.0, "draining: others get what this node keeps of memory with copies, then it leaves");
+        }
+        (true, Draining::Refused { bytes }) => {
+            warn!(target: "rackmem", node = id.0, bytes, "not draining any more: allocations without copies are in its memory");
+        }
+        (true, Draining::No) => info!(target: "rackmem", node = id.0, "not draining any more"),
+        _ => {}
+    }
+    matches!(state, Draining::Done { .. })
+}
+
+/// Waits until nobody is attached, for a while.
+fn await_listeners(attached: impl Fn() -> u64) {
+    let until = Instant::now() + LAST_WORD;
+    while attached() > 0 && Instant::now() < until {
+        thread::sleep(LOOK_EVERY);
+    }
 }
 
 /// Lets applications attach. A node for which that cannot be is a node all the same.

@@ -15,13 +15,14 @@
 //! What must always hold:
 //! - Whoever waits for an answer receives for the whole node. The service thread sleeps meanwhile; it is woken for what
 //!   comes while nobody waits, so a node answers also while its application computes.
-//! - Lock order: receiving, then the actor or the NIC; membership, then the actor. Nothing is sent to this process itself.
+//! - Lock order: receiving, then the actor or the NIC; what the node was told, then the membership, then the actor. Nothing is sent to this process itself.
 //! - Packets may be lost, so the machines send again (`Retransmission::AfterRoundTrips`).
 //! - A node that the coordinator takes for dead does nothing any more: no hit, no packet ([`lease`]).
 //!
 //! | file | holds |
 //! | --- | --- |
 //! | `node.rs` | a node's process: joining, fencing, leaving |
+//! | `draining.rs` | before it leaves: others get what it keeps |
 //! | `driver.rs` | its threads and the messages |
 //! | `service.rs` | the thread that works when no other does |
 //! | `verbs/` | a software NIC: operations on the memory of other nodes |
@@ -37,6 +38,7 @@
 //! | `in_flight.rs` | what a node is in the middle of, for whoever looks at a rack that does not get on |
 
 mod chains;
+mod draining;
 mod driver;
 mod faults;
 mod in_flight;
@@ -53,6 +55,7 @@ mod switch;
 mod turns_tests;
 pub mod verbs;
 
+pub use self::draining::Draining;
 pub use self::mapped::NotMapped;
 pub use self::names::NameServer;
 pub use self::node::{JoinError, NetworkedNode, NodeSetup};

@@ -13,6 +13,7 @@ use transport::{Body, Cause, Contents, Outgoing, PeerId, Refusal, Transport};
 use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::chains::ChainSide;
+use super::draining::Told;
 use super::lease::Lease;
 use super::log::NodeLog;
 use super::mapped::MappedMemory;
@@ -86,6 +87,8 @@ pub struct NetworkedNode {
     pub(super) stop: AtomicBool,
     /// The application wants to leave: it does nothing any more.
     pub(super) leaving: AtomicBool,
+    /// Whether it drains. Taken before the membership.
+    pub(super) told: Mutex<Told>,
     /// Hits that handles have reported.
     hits: AtomicU64,
     service: Mutex<Option<JoinHandle<()>>>,
@@ -154,6 +157,7 @@ impl NetworkedNode {
             blocking: Mutex::new(()),
             stop: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
+            told: Mutex::default(),
             hits: AtomicU64::new(0),
             service: Mutex::new(None),
             names: OnceLock::new(),
@@ -265,6 +269,7 @@ impl NetworkedNode {
         self.end_service();
         let epoch = self.member().epoch();
         self.log().on_left(self.id, epoch);
+        self.note_left(left == 0);
         left == 0
     }
 
@@ -332,13 +337,13 @@ impl NetworkedNode {
     }
 
     /// Lets the member do something, and notes when it wants to be called next.
-    fn with_member(&self, action: impl FnOnce(&mut Member)) {
+    pub(super) fn with_member(&self, action: impl FnOnce(&mut Member)) {
         let mut member = self.member();
         action(&mut member);
         self.member_due.store(member.next_deadline().0, Ordering::Relaxed);
     }
 
-    fn member(&self) -> std::sync::MutexGuard<'_, Member> {
+    pub(super) fn member(&self) -> std::sync::MutexGuard<'_, Member> {
         self.member.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -346,7 +351,7 @@ impl NetworkedNode {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn apply(&self, context: &mut ThreadContext, effects: Vec<Membership>) {
+    pub(super) fn apply(&self, context: &mut ThreadContext, effects: Vec<Membership>) {
         let at = || (self.id, self.member().epoch());
         for effect in effects {
             match effect {

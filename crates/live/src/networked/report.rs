@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use membership::coordinator::{self, Phase};
+use membership::message::Drain;
 use transport::{Cause, Counts};
 use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
 
@@ -154,6 +155,8 @@ pub struct NodeStatus {
     pub silence: Option<Nanos>,
     /// The epoch that it said it was in.
     pub epoch: SwitchEpoch,
+    /// How far it has come, if it drains.
+    pub drain: Option<Drain>,
     /// What it counts.
     pub report: Option<NodeReport>,
 }

@@ -128,6 +128,7 @@ impl NetworkedSwitch {
                 incarnation: status.entry.incarnation,
                 silence: status.silence,
                 epoch: status.epoch,
+                drain: status.drain,
                 report: NodeReport::parse(status.statistics),
             })
         });

@@ -27,6 +27,7 @@ pub(super) struct Contact {
     /// It had a lease in a BEAT that was not from the past.
     pub(super) leased: bool,
     pub(super) leaving: bool,
+    pub(super) draining: bool,
     pub(super) sole: bool,
     /// Since when it could have begun an epoch that it has not.
     pub(super) behind: Option<Nanos>,
@@ -46,6 +47,7 @@ impl Contact {
             answered: None,
             leased: false,
             leaving: false,
+            draining: false,
             sole: beat.sole,
             behind: None,
             statistics: Vec::new(),
@@ -72,6 +74,7 @@ impl Contact {
             self.leased |= beat.leased;
         }
         self.leaving |= beat.leaving;
+        self.draining = beat.draining;
         self.statistics.clone_from(&beat.statistics);
         true
     }

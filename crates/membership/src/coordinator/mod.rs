@@ -9,12 +9,13 @@ mod running;
 
 use alloc::vec::Vec;
 
+use node::Placement;
 use sorted::{Map, Set};
 use switch::coherence::Dump;
 use wire::{Copyset, Nanos, NodeId, SwitchEpoch};
 
 use crate::message::{
-    Beat, Know, MOST_PARTS, Message, PART, Pulse, Standing, ViewPart, encode_dump, encode_roster,
+    Beat, Drain, Know, MOST_PARTS, Message, PART, Pulse, Standing, ViewPart, encode_dump, encode_roster,
 };
 use crate::roster::{Roster, RosterEntry, Session};
 use crate::timing::Timing;
@@ -142,6 +143,8 @@ pub struct Status<'a> {
     pub silence: Option<Nanos>,
     /// The epoch that it said it was in.
     pub epoch: SwitchEpoch,
+    /// How far it has come, if it drains.
+    pub drain: Option<Drain>,
     /// The statistics in its last BEAT.
     pub statistics: &'a [u8],
 }
@@ -168,6 +171,8 @@ pub struct Coordinator {
     /// This coordinator has made the roster, and needs nobody to tell it.
     settled: bool,
     roster: Roster,
+    /// Who could keep memories with copies when this epoch began.
+    placed: Placement,
     /// The epoch that the switch is in.
     current: SwitchEpoch,
     /// The latest epoch that anybody has spoken of.
@@ -196,6 +201,12 @@ impl Coordinator {
             heard: now,
             settled: false,
             roster: Roster::empty(config.nodes),
+            placed: Placement {
+                nodes: config.nodes,
+                copies: config.copies,
+                up: Copyset::EMPTY,
+                draining: Copyset::EMPTY,
+            },
             current: SwitchEpoch(0),
             highest: config.origin,
             slots: (0..config.nodes).map(|_| NodeSlot::default()).collect(),
@@ -232,7 +243,7 @@ impl Coordinator {
         (0..view.memories.len()).map(move |i| {
             let say_so = copied.iter().filter(|(_, whole)| whole.contains(NodeId(i as u16)));
             let have: Copyset = view.hosts(i).chain(say_so.map(|(node, _)| *node)).collect();
-            let getting = view.filling(i, self.config.copies).filter(|node| !have.contains(*node));
+            let getting = view.filling(i).filter(|node| !have.contains(*node));
             (have, getting.collect())
         })
     }
@@ -250,6 +261,7 @@ impl Coordinator {
             entry: self.roster.entries[node.index()],
             silence: contact.map(|it| now.saturating_sub(it.heard)),
             epoch: contact.map_or(SwitchEpoch(0), |it| it.epoch),
+            drain: self.drain(node),
             statistics: contact.map_or(&[], |it| &it.statistics),
         })
     }
@@ -457,7 +469,9 @@ impl Coordinator {
 
     fn pulse(&self, beat: &Beat, ticket: u64, standing: Standing, out: &mut Vec<Effect>) {
         let (session, echo, epoch) = (beat.session, beat.time, self.current);
-        let pulse = Pulse { session, echo, epoch, ticket, standing };
+        let entry = self.slots[beat.node.index()].entry.as_ref();
+        let drain = self.drain(beat.node).filter(|_| entry.is_some_and(|it| it.session == session));
+        let pulse = Pulse { session, echo, epoch, ticket, standing, drain };
         out.push(Effect::Send(beat.node, Message::Pulse(pulse)));
     }
 

@@ -4,10 +4,12 @@
 
 use alloc::vec::Vec;
 
+use node::Placement;
 use wire::{Copyset, Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::contact::Contact;
 use super::{Change, Coordinator, Effect, End, NodeSlot, Phase};
+use crate::message::Drain;
 use crate::roster::{RosterEntry, Session};
 use crate::timing::Timing;
 
@@ -39,7 +41,8 @@ impl Coordinator {
                 self.forget_dumps();
                 let timing = self.config.timing;
                 let death = self.slots.iter().any(|slot| slot.end(now, timing).is_some());
-                if death || self.is_joined(now) {
+                let drains = self.config.copies > 1 && self.draining() != self.placed.draining;
+                if death || drains || self.is_joined(now) {
                     self.change(now, out);
                 }
             }
@@ -103,11 +106,39 @@ impl Coordinator {
             }
         }
         self.roster.epoch = epoch;
-        self.roster.keep_copies(self.config.copies, changed, &copied);
+        self.placed = self.placement();
+        self.roster.keep_copies(&self.placed, changed, &copied);
         self.highest = epoch;
         self.settled = true;
         self.phase = Phase::Restarting;
         out.push(Effect::Restart { epoch, shadow: self.roster.view().shadow, changes });
+    }
+
+    /// Who may keep memories with copies, as the nodes are now.
+    fn placement(&self) -> Placement {
+        let (up, draining) = (self.roster.live(), self.draining());
+        Placement { nodes: self.config.nodes, copies: self.config.copies, up, draining }
+    }
+
+    /// The nodes that are about to leave.
+    fn draining(&self) -> Copyset {
+        let drains = |slot: &NodeSlot| slot.entry.as_ref().is_some_and(|entry| entry.draining);
+        let draining = self.slots.iter().enumerate().filter(|(_, slot)| drains(slot));
+        draining.map(|(node, _)| NodeId(u16::try_from(node).expect("at most 64 nodes"))).collect()
+    }
+
+    /// What holds a node that drains: a memory that it has is to be on as many of those that stay as there are to be copies, or on all
+    /// of them, and on one at least. None, if it does not drain.
+    pub(super) fn drain(&self, node: NodeId) -> Option<Drain> {
+        let who = self.placement();
+        if !who.draining.contains(node) {
+            return None;
+        }
+        let least = who.staying().clamp(1, who.copies);
+        let lacks = |have: Copyset| have.contains(node) && have.without_all(who.draining).len() < least;
+        let missing = self.memories().zip(0..).filter(|((have, _), _)| lacks(*have));
+        let missing = missing.map(|(_, i)| NodeId(i)).collect();
+        Some(Drain { missing, staying: u8::try_from(who.staying()).expect("at most 64 nodes") })
     }
 
     /// What nodes say that they have whole of memories with copies, in the epoch that ends.

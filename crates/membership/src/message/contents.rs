@@ -48,6 +48,7 @@ pub(crate) fn encode_roster(roster: &Roster, out: &mut Vec<u8>) {
         out.extend(kept.life.0.to_le_bytes());
         out.push(u8::from(kept.again));
         out.extend(kept.by.bits().to_le_bytes());
+        out.extend(kept.to.bits().to_le_bytes());
     }
 }
 
@@ -70,11 +71,11 @@ pub(crate) fn read_roster(reader: &mut Reader<'_>) -> Option<Roster> {
     let mut memories = Vec::new();
     for _ in 0..if reader.bool()? { nodes } else { 0 } {
         let (life, again) = (Incarnation(reader.u32()?), reader.bool()?);
-        let by = Copyset::from_bits(reader.u64()?);
-        if life.0 > epoch.0 || by.iter().any(|node| node.index() >= nodes) {
+        let (by, to) = (Copyset::from_bits(reader.u64()?), Copyset::from_bits(reader.u64()?));
+        if life.0 > epoch.0 || by.intersects(to) || by.union(to).iter().any(|node| node.index() >= nodes) {
             return None;
         }
-        memories.push(Kept { life, again, by });
+        memories.push(Kept { life, again, by, to });
     }
     Some(Roster { epoch, entries, memories })
 }

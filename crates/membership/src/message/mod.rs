@@ -25,7 +25,7 @@ pub const MOST_PARTS: u32 = 8 << 10;
 /// A later epoch than this is a lie: epochs count from seconds since some year, one a change.
 pub const LAST_EPOCH: SwitchEpoch = SwitchEpoch(u32::MAX - (1 << 20));
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 const BEAT: u8 = 1;
 const PULSE: u8 = 2;
 const KNOW: u8 = 3;
@@ -65,6 +65,8 @@ pub struct Beat {
     pub leased: bool,
     /// It wants to leave, and has given its lease up.
     pub leaving: bool,
+    /// It is about to leave, and others are to get first what it keeps.
+    pub draining: bool,
     /// No other process of this node can be running any more.
     pub sole: bool,
     /// The memories with copies that it has whole in this epoch, counted from the first of them.
@@ -86,6 +88,17 @@ pub struct Pulse {
     pub ticket: u64,
     /// What the member is.
     pub standing: Standing,
+    /// How far it has come that others get what it keeps, if it drains.
+    pub drain: Option<Drain>,
+}
+
+/// How far a node that drains has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Drain {
+    /// The memories with copies that it has and too few of those nodes have that stay, counted from the first of them.
+    pub missing: Copyset,
+    /// How many nodes stay.
+    pub staying: u8,
 }
 
 /// What a member is to the coordinator.
@@ -167,6 +180,7 @@ impl Message {
                 epoch: reader.epoch()?,
                 ticket: reader.u64()?,
                 standing: Standing::from_wire(reader.u8()?)?,
+                drain: read_drain(reader)?,
             }),
             KNOW => {
                 let (node, session) = (reader.node()?, Session(reader.u64()?));
@@ -192,6 +206,11 @@ impl Message {
                 out.extend(pulse.epoch.0.to_le_bytes());
                 out.extend(pulse.ticket.to_le_bytes());
                 out.push(pulse.standing.to_wire());
+                out.push(pulse.drain.is_some().into());
+                if let Some(Drain { missing, staying }) = pulse.drain {
+                    out.extend(missing.bits().to_le_bytes());
+                    out.push(staying);
+                }
             }
             Self::Know(know) => {
                 out.extend([KNOW, VERSION]);
@@ -240,6 +259,14 @@ impl Standing {
 const LEASED: u8 = 1;
 const LEAVING: u8 = 2;
 const SOLE: u8 = 4;
+const DRAINING: u8 = 8;
+
+fn read_drain(reader: &mut Reader<'_>) -> Option<Option<Drain>> {
+    if !reader.bool()? {
+        return Some(None);
+    }
+    Some(Some(Drain { missing: Copyset::from_bits(reader.u64()?), staying: reader.u8()? }))
+}
 
 fn read_beat(reader: &mut Reader<'_>) -> Option<Beat> {
     let (node, session) = (reader.node()?, Session(reader.u64()?));
@@ -248,12 +275,26 @@ fn read_beat(reader: &mut Reader<'_>) -> Option<Beat> {
     let (ticket, flags) = (reader.u64()?, reader.u8()?);
     let whole = Copyset::from_bits(reader.u64()?);
     let is = |flag: u8| flags & flag != 0;
-    if flags > LEASED | LEAVING | SOLE {
+    if flags > LEASED | LEAVING | SOLE | DRAINING {
         return None;
     }
     let statistics = reader.rest_of(MOST_STATISTICS)?.to_vec();
-    let (leased, leaving, sole) = (is(LEASED), is(LEAVING), is(SOLE));
-    Some(Beat { node, session, number, time, epoch, wants, ticket, leased, leaving, sole, whole, statistics })
+    let (leased, leaving, draining, sole) = (is(LEASED), is(LEAVING), is(DRAINING), is(SOLE));
+    Some(Beat {
+        node,
+        session,
+        number,
+        time,
+        epoch,
+        wants,
+        ticket,
+        leased,
+        leaving,
+        draining,
+        sole,
+        whole,
+        statistics,
+    })
 }
 
 fn encode_beat(beat: &Beat, out: &mut Vec<u8>) {
@@ -268,7 +309,8 @@ fn encode_beat(beat: &Beat, out: &mut Vec<u8>) {
     out.extend(beat.wants.1.to_le_bytes());
     out.extend(beat.ticket.to_le_bytes());
     let flag = |is: bool, flag: u8| if is { flag } else { 0 };
-    out.push(flag(beat.leased, LEASED) | flag(beat.leaving, LEAVING) | flag(beat.sole, SOLE));
+    let flags = flag(beat.leased, LEASED) | flag(beat.leaving, LEAVING) | flag(beat.sole, SOLE);
+    out.push(flags | flag(beat.draining, DRAINING));
     out.extend(beat.whole.bits().to_le_bytes());
     encode_rest(&beat.statistics, out);
 }

@@ -1,5 +1,6 @@
 //! All tests of this crate, in one program.
 
+mod draining;
 #[path = "../../../../fuzz/feed.rs"]
 mod feed;
 mod message_fuzz;

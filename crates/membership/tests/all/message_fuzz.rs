@@ -16,7 +16,17 @@ fn control() {
 #[test]
 fn the_corpus_is_of_this_version() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/control");
-    for name in ["beat", "beat_statistics", "know", "pulse", "view", "view_directory"] {
+    let names = [
+        "beat",
+        "beat_draining",
+        "beat_statistics",
+        "know",
+        "pulse",
+        "pulse_drain",
+        "view",
+        "view_directory",
+    ];
+    for name in names {
         assert!(fuzz::control(&std::fs::read(folder.join(name)).unwrap()), "{name} is refused");
     }
 }

@@ -1,7 +1,7 @@
 //! Bytes to messages and back: nothing panics, nothing is lost, nothing wrong gets through.
 
 use membership::message::{
-    Beat, Know, LAST_EPOCH, MOST_STATISTICS, Message, PART, Pulse, Standing, ViewPart,
+    Beat, Drain, Know, LAST_EPOCH, MOST_STATISTICS, Message, PART, Pulse, Standing, ViewPart,
 };
 use membership::{Roster, RosterEntry, Session};
 use node::Kept;
@@ -14,7 +14,7 @@ fn epoch() -> impl Strategy<Value = SwitchEpoch> {
 
 fn beat() -> impl Strategy<Value = Message> {
     let numbers = (0u16..64, any::<[u64; 4]>(), epoch(), epoch(), any::<u32>());
-    let rest = (any::<[bool; 3]>(), prop::collection::vec(any::<u8>(), 0..=MOST_STATISTICS));
+    let rest = (any::<[bool; 4]>(), prop::collection::vec(any::<u8>(), 0..=MOST_STATISTICS));
     (numbers, rest).prop_map(|((node, wide, epoch, wants, part), (is, statistics))| {
         Message::Beat(Beat {
             node: NodeId(node),
@@ -27,6 +27,7 @@ fn beat() -> impl Strategy<Value = Message> {
             leased: is[0],
             leaving: is[1],
             sole: is[2],
+            draining: is[3],
             whole: Copyset::from_bits(wide[0] ^ wide[1]),
             statistics,
         })
@@ -36,9 +37,11 @@ fn beat() -> impl Strategy<Value = Message> {
 fn pulse() -> impl Strategy<Value = Message> {
     use Standing::{Admitted, Alive, Asked, Dead, Waiting};
     let standing = prop::sample::select(vec![Waiting, Asked, Admitted, Alive, Dead]);
-    (any::<[u64; 3]>(), epoch(), standing).prop_map(|(wide, epoch, standing)| {
+    let drain = prop::option::of(any::<(u64, u8)>());
+    (any::<[u64; 3]>(), epoch(), standing, drain).prop_map(|(wide, epoch, standing, drain)| {
         let (session, echo) = (Session(wide[0]), Nanos(wide[1]));
-        Message::Pulse(Pulse { session, echo, epoch, ticket: wide[2], standing })
+        let drain = drain.map(|(bits, staying)| Drain { missing: Copyset::from_bits(bits), staying });
+        Message::Pulse(Pulse { session, echo, epoch, ticket: wide[2], standing, drain })
     })
 }
 
@@ -46,10 +49,10 @@ fn know() -> impl Strategy<Value = Message> {
     let entries = prop::collection::vec(any::<(u32, u64, bool, bool)>(), 1..=64);
     (0u16..64, any::<u64>(), epoch(), entries, any::<bool>()).prop_map(
         |(node, session, epoch, entries, copies)| {
-            let kept = |(life, by, again, _): &(u32, u64, bool, bool)| Kept {
-                life: Incarnation(*life.min(&epoch.0)),
-                again: *again,
-                by: Copyset::from_bits(by & u64::MAX >> (64 - entries.len())),
+            let kept = |(life, sets, again, _): &(u32, u64, bool, bool)| {
+                let all = u64::MAX >> (64 - entries.len());
+                let (by, to) = (Copyset::from_bits(sets & all), Copyset::from_bits(sets.swap_bytes() & all));
+                Kept { life: Incarnation(*life.min(&epoch.0)), again: *again, by, to: to.without_all(by) }
             };
             let memories = entries.iter().filter(|_| copies).map(kept).collect();
             let entry = |(incarnation, session, alive, returned): (u32, u64, bool, bool)| RosterEntry {
@@ -131,6 +134,7 @@ fn an_epoch_that_leaves_no_room_for_later_ones_is_refused() {
             epoch: SwitchEpoch(epoch),
             ticket: 3,
             standing: Standing::Alive,
+            drain: None,
         })
     };
     assert!(Message::parse(&pulse(LAST_EPOCH.0).encode()).is_ok());

@@ -392,6 +392,13 @@ impl<R: Rules> Node<R> {
         (self.home.chunks.live_bytes(), self.home.chunks.granted_bytes())
     }
 
+    /// Bytes in live blocks of these memories with copies, counted from the first of them, as far as this node keeps them.
+    pub fn bytes_in_copies(&self, memories: Copyset) -> u64 {
+        let nth = |memory: &NodeId| NodeId(memory.0 - self.config.nodes as u16);
+        let kept = self.copied.iter().filter(|(memory, _)| memories.contains(nth(memory)));
+        kept.map(|(_, home)| home.chunks.live_bytes()).sum()
+    }
+
     /// Allocations that this node's allocator has handed out and not got back.
     pub fn live_allocations(&self) -> u64 {
         self.allocation.allocator.usage().live_objects

@@ -50,7 +50,7 @@ impl NodeHandle {
 
     /// Any number of bytes.
     pub(crate) fn ask_to_read_all(&self, addr: GlobalAddr, into: &mut [u8]) -> Result<(), Error> {
-        in_range(addr, into.len() as u64, self.nodes(), self.inner.config.memory)?;
+        in_range(addr, into.len() as u64, self.memories(), self.inner.config.memory)?;
         let mut at = addr;
         let mut rest = into;
         while !rest.is_empty() {
@@ -63,7 +63,7 @@ impl NodeHandle {
     }
 
     pub(crate) fn ask_to_write_all(&self, addr: GlobalAddr, bytes: &[u8]) -> Result<(), Error> {
-        in_range(addr, bytes.len() as u64, self.nodes(), self.inner.config.memory)?;
+        in_range(addr, bytes.len() as u64, self.memories(), self.inner.config.memory)?;
         let mut at = addr;
         let mut rest = bytes;
         while !rest.is_empty() {

@@ -3,6 +3,7 @@
 //! What must always hold: every error that an operation may end with can be said, and is the same at the other side.
 
 use live::memory::regions::Shape;
+use live::networked::Draining;
 use live::networked::verbs::RegionName;
 use wire::{BlockSize, Discipline, GlobalAddr, Nanos};
 
@@ -33,6 +34,8 @@ pub(super) enum Answer {
     Object(u64, Vec<u8>),
     /// What came of an operation on a key: the value, if one was asked for and there is one, and round trips.
     Chained(u32, Option<Vec<u8>>),
+    /// How far a node has come that is to leave.
+    Draining(Draining),
 }
 
 /// The front of so many answers, which follow.
@@ -96,6 +99,10 @@ impl Answer {
                 put_option(out, value.as_deref(), put_counted);
                 10
             }
+            Self::Draining(draining) => {
+                put_draining(out, *draining);
+                11
+            }
         };
     }
 
@@ -112,9 +119,51 @@ impl Answer {
             8 => Self::Word(bytes.u64()?),
             9 => Self::Object(bytes.u64()?, bytes.counted()?.to_vec()),
             10 => Self::Chained(bytes.u32()?, bytes.option(|bytes| bytes.counted().map(<[u8]>::to_vec))?),
+            11 => Self::Draining(draining_of(bytes)?),
             _ => return Err(Malformed),
         })
     }
+}
+
+fn put_draining(out: &mut Vec<u8>, draining: Draining) {
+    let kind = out.len();
+    out.push(0);
+    out[kind] = match draining {
+        Draining::No => 0,
+        Draining::Refused { bytes } => {
+            put_u64(out, bytes);
+            1
+        }
+        Draining::Moving { memories, bytes, staying } => {
+            put_u64(out, memories);
+            put_u64(out, bytes);
+            put_option(out, staying, Vec::push);
+            2
+        }
+        Draining::Done { staying } => {
+            out.push(staying);
+            3
+        }
+        Draining::Left { staying, in_order } => {
+            out.extend([staying, in_order.into()]);
+            4
+        }
+    };
+}
+
+fn draining_of(bytes: &mut Bytes<'_>) -> Result<Draining, Malformed> {
+    Ok(match bytes.byte()? {
+        0 => Draining::No,
+        1 => Draining::Refused { bytes: bytes.u64()? },
+        2 => Draining::Moving {
+            memories: bytes.u64()?,
+            bytes: bytes.u64()?,
+            staying: bytes.option(Bytes::byte)?,
+        },
+        3 => Draining::Done { staying: bytes.byte()? },
+        4 => Draining::Left { staying: bytes.byte()?, in_order: bytes.flag()? },
+        _ => return Err(Malformed),
+    })
 }
 
 /// A kind, and two numbers.

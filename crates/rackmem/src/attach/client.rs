@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use live::memory::regions::Region;
+use live::networked::Draining;
 use live::networked::lease::Lease;
 use live::networked::verbs::Far;
 use sorted::Map;
@@ -25,6 +26,7 @@ use super::message::Welcome;
 use super::operation::Operation;
 use super::{MOST_ATTACHED, socket_of};
 use crate::config::Config;
+use crate::drain::DrainOrder;
 use crate::error::Error;
 use crate::handle::NodeHandle;
 use crate::rack::Rack;
@@ -35,7 +37,7 @@ pub(crate) struct Attached {
     socket: PathBuf,
     welcome: Welcome,
     started: Instant,
-    /// The connection by which the daemon was found, for the first handle that needs one.
+    /// The connection by which the daemon was found, for the first handle that needs one, and for whoever asks about the node.
     first: Mutex<Option<Conversation>>,
     /// The locks that threads have, by the numbers of their copies: through which connection, and what the daemon calls them.
     held: Mutex<Map<u32, Held>>,
@@ -132,6 +134,21 @@ impl Attached {
     /// True if the daemon is gone: nobody answers there, or another process of it does.
     pub(crate) fn is_detached(&self) -> bool {
         matches!(self.connect(), Err(Error::Detached))
+    }
+
+    /// Has the daemon's node drain, or stay, and asks how far it has come: all of that through one connection, as the daemon does not end
+    /// before whoever asks has heard of it.
+    pub(crate) fn ask_to_drain(&self, order: DrainOrder) -> Result<Draining, Error> {
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        let conversation = first.take().map_or_else(|| self.connect(), Ok)?;
+        let answer = conversation.ask_one(&Operation::Drain(order));
+        match answer? {
+            Answer::Draining(state) => {
+                *first = Some(conversation);
+                Ok(state)
+            }
+            _ => Err(conversation.cut()),
+        }
     }
 
     /// What every access to mapped memory looks at.

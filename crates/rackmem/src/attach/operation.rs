@@ -12,6 +12,7 @@ use wire::{Discipline, GlobalAddr, Incarnation, Mode, Nanos, NodeId, SIZED};
 use super::bytes::{Bytes, put_addr, put_counted, put_name, put_option, put_u64};
 use super::message::{MOST_BYTES, Malformed};
 use crate::chains::ChainsConfig;
+use crate::drain::{DrainOrder, Rest};
 use crate::lock::LockMode;
 
 /// One operation.
@@ -129,6 +130,8 @@ pub(super) enum Operation<'a> {
     Confirm {
         node: Option<(NodeId, Incarnation)>,
     },
+    /// Has the daemon's node drain, or stay; and asks how far it has come.
+    Drain(DrainOrder),
     /// Something about the names of a node: the words of a request.
     Named {
         home: NodeId,
@@ -159,6 +162,8 @@ pub(super) struct Creation<'a> {
 }
 
 const MODES: [LockMode; 2] = [LockMode::Read, LockMode::Write];
+const ORDERS: [DrainOrder; 4] =
+    [DrainOrder::Look, DrainOrder::Begin(Rest::Keep), DrainOrder::Begin(Rest::Lose), DrainOrder::Stop];
 const WIDTHS: [Width; 2] = [Width::Word, Width::Double];
 
 fn put_mode(out: &mut Vec<u8>, mode: LockMode) {
@@ -369,6 +374,10 @@ impl<'a> Operation<'a> {
                 25
             }
             Self::Sync => 26,
+            Self::Drain(order) => {
+                out.push(ORDERS.iter().position(|one| *one == order).expect("it is one of all") as u8);
+                27
+            }
         };
     }
 
@@ -431,6 +440,7 @@ impl<'a> Operation<'a> {
                 Self::Confirm { node: bytes.option(|bytes| Ok((bytes.node()?, Incarnation(bytes.u32()?))))? }
             }
             26 => Self::Sync,
+            27 => Self::Drain(bytes.one_of(&ORDERS)?),
             _ => return Err(Malformed),
         })
     }

@@ -92,7 +92,10 @@ impl Serving<'_> {
         }
         self.finish(&mut outcomes);
         // What only looks is none.
-        let done = operations.iter().filter(|one| !matches!(one, Operation::Confirm { .. })).count();
+        let done = operations
+            .iter()
+            .filter(|one| !matches!(one, Operation::Confirm { .. } | Operation::Drain(_)))
+            .count();
         self.shared.counters.operations.fetch_add(done as u64, Relaxed);
         line.send(Some(self.shared.hold), |out| {
             begin_answers(out, outcomes.len());
@@ -175,6 +178,7 @@ impl Serving<'_> {
                 true => Answer::Done,
                 false => Answer::Busy,
             }),
+            Operation::Drain(order) => handle.order(order).map(Answer::Draining),
             Operation::Named { home, request } => {
                 handle.ask_names_for(home, request).ok_or(Cut::Malformed)?.map(Answer::Bytes)
             }

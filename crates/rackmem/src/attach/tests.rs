@@ -2,6 +2,7 @@
 
 use live::actor::Wait;
 use live::memory::regions::Shape;
+use live::networked::Draining;
 use live::networked::verbs::RegionName;
 use nic::words::{Operands, Operation as OnWord, Width};
 use transport::{Terms, WIRE_VERSION};
@@ -14,6 +15,7 @@ use super::message::{
     put_full, put_hello, put_update,
 };
 use super::operation::{Creation, Operation, WordOf};
+use crate::drain::{DrainOrder, Rest};
 use crate::error::Error;
 use crate::lock::LockMode;
 
@@ -73,6 +75,10 @@ fn operations() -> Vec<Operation<'static>> {
         Operation::Close { store: NAME },
         Operation::FreeStore { store: NAME },
         Operation::Sync,
+        Operation::Drain(DrainOrder::Look),
+        Operation::Drain(DrainOrder::Begin(Rest::Keep)),
+        Operation::Drain(DrainOrder::Begin(Rest::Lose)),
+        Operation::Drain(DrainOrder::Stop),
         Operation::Confirm { node: None },
         Operation::Confirm { node: Some((NodeId(5), Incarnation(9))) },
     ]
@@ -125,6 +131,12 @@ fn answers() -> Vec<Answer> {
         Answer::Word(u64::MAX),
         Answer::Object(6, vec![7; 9]),
         Answer::Chained(3, None),
+        Answer::Draining(Draining::No),
+        Answer::Draining(Draining::Refused { bytes: 1 << 40 }),
+        Answer::Draining(Draining::Moving { memories: 3, bytes: 7, staying: None }),
+        Answer::Draining(Draining::Moving { memories: 3, bytes: 7, staying: Some(0) }),
+        Answer::Draining(Draining::Done { staying: 63 }),
+        Answer::Draining(Draining::Left { staying: 2, in_order: true }),
         Answer::Chained(2, Some(Vec::new())),
     ];
     others.into_iter().chain(errors.map(Answer::Failed)).collect()

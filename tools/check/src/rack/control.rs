@@ -3,7 +3,7 @@
 //! What must always hold: a node hears of epochs in order, and one that comes back does nothing before it has heard of
 //! the one that it lives in.
 
-use node::{Kept, View};
+use node::{Kept, Placement, View};
 use wire::{Copyset, Incarnation, NodeId, SwitchEpoch};
 
 use super::{Fault, Place, Rack, World};
@@ -49,7 +49,8 @@ impl Control {
     pub(super) fn new(nodes: usize, copies: usize) -> Self {
         let memories = if copies > 1 { nodes } else { 0 };
         let up = (0..nodes as u16).map(NodeId).collect();
-        let anew = |i| Kept::anew(Incarnation(0), i, (nodes, copies), up);
+        let who = Placement { nodes, copies, up, draining: Copyset::EMPTY };
+        let anew = |i| Kept::anew(Incarnation(0), i, &who);
         let memories: Vec<Kept> = (0..memories).map(anew).collect();
         let incarnations = vec![Incarnation(0); nodes];
         let view = View {
@@ -286,12 +287,16 @@ impl<W: World<M, Message = M>, M: Copy> Rack<W, M> {
         self.world.on_epoch_ends(&mut self.bench);
         let control = &mut self.bench.control;
         let view = &mut control.view;
-        let size = (control.incarnations.len(), self.bench.plan.copies);
+        let (nodes, copies, up) = (control.incarnations.len(), self.bench.plan.copies, control.up);
+        let leaver = NodeId((view.epoch.0 as usize / 3 % nodes) as u16);
+        let drains = self.bench.plan.drains && view.epoch.0.is_multiple_of(3);
+        let draining = if drains { Copyset::only(leaver) } else { Copyset::EMPTY };
+        let who = Placement { nodes, copies, up, draining };
         for (i, kept) in control.memories.iter_mut().enumerate().filter(|(_, kept)| kept.by.is_empty()) {
-            *kept = Kept::anew(Incarnation(kept.life.0 + 1), i, size, control.up);
+            *kept = Kept::anew(Incarnation(kept.life.0 + 1), i, &who);
         }
         for (i, kept) in control.memories.iter_mut().enumerate() {
-            kept.trim(i, size, control.up);
+            kept.place(i, &who);
         }
         view.memories.clone_from(&control.memories);
         view.epoch = SwitchEpoch(view.epoch.0 + 1);

@@ -19,6 +19,8 @@ pub struct Conditions {
     pub faults: Faults,
     /// What stops.
     pub restarts: Restarts,
+    /// In every third epoch a node is about to leave, each in its turn: what it has is to come to others.
+    pub drains: bool,
     /// Nodes that die right before these steps, if another one is up.
     pub deaths: [Option<(usize, NodeId)>; 2],
     /// How much time passes in a step: a packet at most arrives in one, so the less, the faster is the network.
@@ -41,6 +43,7 @@ impl Conditions {
             copies: 1,
             faults: Faults::default(),
             restarts: Restarts::default(),
+            drains: false,
             deaths: [None; 2],
             step: STEP,
             told_at_once: false,

@@ -42,6 +42,7 @@ pub(super) fn serve_node(address: SocketAddr, id: NodeId, joined: Joined) -> Res
                 incarnation: 0,
                 silence_ns: None,
                 epoch: 0,
+                draining: None,
                 counts: reports.first().map(NodeCounts::from),
             };
             let applications = incarnation.as_ref().and_then(|incarnation| incarnation.applications.as_ref());

@@ -114,6 +114,16 @@ pub(super) fn rack(status: &Status) -> String {
     transport(&mut page, "switch", &switch.transport);
     for node in &status.nodes {
         let labels = [("node", node.id.to_string())];
+        let help = "Memories with copies that hold a node which drains: too few others have them.";
+        if let Some(draining) = &node.draining {
+            page.add(
+                MetricKind::Gauge,
+                "rackmem_node_draining",
+                help,
+                &labels,
+                draining.memories_missing as u64,
+            );
+        }
         if let Some(silence) = node.silence_ns {
             page.add_float(
                 "rackmem_node_silence_seconds",

@@ -69,6 +69,17 @@ pub(super) fn tables(status: &Status, before: Option<(Vec<Lock>, Duration)>) -> 
         let _ = writeln!(text, "{}", copies(status));
     }
     let _ = writeln!(text, "{}", nodes(&status.nodes));
+    for (id, drain) in status.nodes.iter().filter_map(|node| Some((node.id, node.draining.as_ref()?))) {
+        let (memories, staying) = (drain.memories_missing, drain.nodes_staying);
+        let _ = match (memories, staying) {
+            (0, _) => writeln!(text, "node {id} drains: others have all it keeps"),
+            (_, 0) => writeln!(text, "node {id} drains: no node stays that could take what it keeps"),
+            _ => writeln!(
+                text,
+                "node {id} drains: memories that are still to come to others: {memories}; nodes that stay: {staying}"
+            ),
+        };
+    }
     for node in &status.nodes {
         let Some(counts) = &node.counts else { continue };
         let _ = writeln!(text, "node {}: {}", node.id, moved(&counts.transport));
@@ -214,6 +225,7 @@ fn nodes(nodes: &[Node]) -> Table {
 fn state(node: &Node) -> &'static str {
     match (node.up, node.incarnation, node.counts.as_ref().is_some_and(|counts| counts.recovering)) {
         (true, _, true) => "recovering",
+        (true, ..) if node.draining.is_some() => "draining",
         (true, ..) => "up",
         (false, 0, _) => "absent",
         (false, ..) => "down",

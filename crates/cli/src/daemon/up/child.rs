@@ -111,6 +111,12 @@ impl Child {
         self.part
     }
 
+    /// It is a node that has ended as it was told to, or wished: it is not started again. (A switch that has ended is.)
+    pub(super) fn has_left(&mut self) -> bool {
+        matches!(self.part, Part::Node(_))
+            && self.process.try_wait().is_ok_and(|status| status.is_some_and(|status| status.success()))
+    }
+
     /// How it has died, said once for each death.
     pub(super) fn death(&mut self) -> Option<Death> {
         if self.is_dead() {
@@ -130,7 +136,7 @@ impl Child {
 
     /// Starts it again if it has been dead for long enough.
     pub(super) fn restart_if_due(&mut self, with: &Options<'_>) -> Result<(), Fault> {
-        if self.dead.is_some_and(|due| due <= Instant::now()) {
+        if self.dead.is_some_and(|due| due <= Instant::now()) && !self.has_left() {
             (self.process, self.pipe) = spawn(self.part, with)?;
             (self.started, self.dead) = (Instant::now(), None);
         }

@@ -92,7 +92,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Start children again that die
+    /// Start children again that die; not nodes that have ended with success, as those do that have drained
     #[arg(long)]
     restart: bool,
 
@@ -214,7 +214,7 @@ fn watch(
             if !ready && !restart {
                 return Err(Fault::failed(format_args!("{part} {death} before the rack was up")));
             }
-            if restart {
+            if restart && !child.has_left() {
                 warn!(target: "rackmem", "{part} {death}; starting it again");
             } else {
                 warn!(target: "rackmem", "{part} {death}; start it again with: {}", part.command(with));

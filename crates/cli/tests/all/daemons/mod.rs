@@ -2,6 +2,7 @@
 
 mod attached;
 mod c;
+mod draining;
 mod found;
 mod listed;
 mod log;

@@ -6,13 +6,13 @@ use super::world::{Rig, TIMEOUT};
 
 pub(crate) struct Chaos {
     pub(crate) next: u64,
-    pub(crate) kinds: [u32; 9],
+    pub(crate) kinds: [u32; 10],
 }
 
 impl Rig {
     /// From now on things go wrong.
     pub(crate) fn unleash(&mut self) {
-        self.chaos = Some(Chaos { next: self.now, kinds: [0; 9] });
+        self.chaos = Some(Chaos { next: self.now, kinds: [0; 10] });
     }
 
     /// Nothing more goes wrong: what is stopped goes on, what is cut is joined, what is not there is started.
@@ -57,7 +57,7 @@ impl Rig {
     }
 
     pub(crate) fn wreak(&mut self) {
-        let kind = self.random.below(16);
+        let kind = self.random.below(17);
         let span = self.span();
         let node = NodeId(self.random.below(self.nodes.into()) as u16);
         let until = self.now + span.0;
@@ -112,6 +112,13 @@ impl Rig {
             14 => {
                 self.narrow.insert(node, until);
                 8
+            }
+            16 => {
+                if let Some(at) = self.some_process() {
+                    let draining = self.random.per_mille(500);
+                    self.drain(at, draining);
+                }
+                9
             }
             _ => {
                 if self.control.is_none() {

@@ -6,7 +6,7 @@ use membership::coordinator::Change;
 use membership::{Roster, Session};
 use node::View;
 use switch::coherence::Dump;
-use wire::{Incarnation, NodeId, SwitchEpoch};
+use wire::{Incarnation, Nanos, NodeId, SwitchEpoch};
 
 use super::world::{Rig, directory};
 
@@ -74,6 +74,7 @@ impl Rig {
             assert!(!self.seen.dead.contains(&session), "{node} rises from the dead");
         }
         self.check_the_dead_of_members(&roster);
+        self.check_memories(&roster);
         for node in roster.live().iter() {
             let entry = roster.entries[node.index()];
             let latest = self.seen.latest.entry(node).or_default();
@@ -121,6 +122,34 @@ impl Rig {
         }
         self.seen.rosters.insert(epoch, roster.clone());
         self.seen.last = Some(roster);
+    }
+
+    /// Memories with copies are on nodes that are up, and on as many of those that stay as can be, or on their way there; nothing is
+    /// thrown away that somebody has.
+    fn check_memories(&self, roster: &Roster) {
+        let (live, coordinator) = (roster.live(), self.coordinator());
+        let drains = |node: &NodeId| coordinator.status(*node, Nanos(0)).is_some_and(|it| it.drain.is_some());
+        let staying = live.iter().filter(|node| !drains(node)).count();
+        for (i, kept) in roster.memories.iter().enumerate() {
+            let all = kept.by.union(kept.to);
+            assert!(all.without_all(live).is_empty() && !kept.by.intersects(kept.to), "{kept:?} of {live:?}");
+            assert!(
+                !kept.to.iter().any(|node| drains(&node)),
+                "{kept:?} comes to one that is about to leave"
+            );
+            let stay = all.iter().filter(|node| !drains(node)).count();
+            assert!(stay >= staying.min(self.copies), "memory {i} is on too few of {staying}: {kept:?}");
+            assert!(live.is_empty() || !kept.by.is_empty(), "memory {i} is nowhere");
+            let Some(last) = self.seen.last.as_ref().filter(|_| coordinator.counters().epochs > 0) else {
+                continue;
+            };
+            let goes_on = |node: NodeId| roster.is_alive(node, last.entries[node.index()].session);
+            let lives = last.memories[i].by.iter().any(goes_on);
+            assert!(
+                !lives || last.memories[i].life == kept.life,
+                "memory {i} begins anew, and {last:?} is there"
+            );
+        }
     }
 
     /// Whoever goes on has been in epochs in which others were dead: those stay dead, also under a new coordinator.

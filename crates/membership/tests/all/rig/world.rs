@@ -69,6 +69,7 @@ struct InFlight {
 pub(crate) struct Rig {
     pub(crate) now: u64,
     pub(crate) nodes: u16,
+    pub(crate) copies: usize,
     pub(crate) random: Random,
     pub(crate) faults: Faults,
     pub(crate) processes: Vec<Process>,
@@ -92,6 +93,7 @@ impl Rig {
         Self {
             now: 1,
             nodes,
+            copies: 2,
             random: Random::new(seed),
             faults: Faults::default(),
             processes: Vec::new(),
@@ -123,7 +125,7 @@ impl Rig {
         // Grows faster than any run makes epochs.
         let origin = SwitchEpoch(u32::try_from(self.now / 1_000_000).unwrap());
         let config = coordinator::CoordinatorConfig {
-            copies: 2,
+            copies: self.copies,
             nodes: self.nodes.into(),
             origin,
             session: self.random.bits(),
@@ -159,6 +161,19 @@ impl Rig {
         let it = &mut self.processes[process];
         it.member.leave(it.clock.at(self.now), &mut out);
         self.after_member(process, out);
+    }
+
+    pub(crate) fn drain(&mut self, process: usize, draining: bool) {
+        let mut out = Vec::new();
+        let it = &mut self.processes[process];
+        it.member.set_draining(it.clock.at(self.now), draining, &mut out);
+        self.after_member(process, out);
+    }
+
+    /// The process has got these memories, in the epoch in which it is.
+    pub(crate) fn has_got(&mut self, process: usize, memories: Copyset) {
+        let it = &mut self.processes[process];
+        it.member.set_whole((it.member.epoch(), memories));
     }
 
     pub(crate) fn stop_for(&mut self, process: usize, span: Nanos) {
@@ -324,6 +339,11 @@ impl Rig {
                 member::Effect::Begin { view, dump } => {
                     self.check_begin(process, &view, dump.as_ref());
                     self.processes[process].begun.push(view.epoch);
+                    if self.chaos.is_some() {
+                        let memories = (0..).zip(&view.memories);
+                        let got = memories.filter(|(_, kept)| kept.by.union(kept.to).contains(node));
+                        self.has_got(process, got.map(|(i, _)| NodeId(i)).collect());
+                    }
                 }
                 member::Effect::Fenced => self.processes[process].fenced = true,
                 member::Effect::Left => self.processes[process].left = true,

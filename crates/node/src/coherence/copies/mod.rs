@@ -52,7 +52,7 @@ use wire::{BlockTag, Copyset, Incarnation, Nanos, NodeId, Packet, Rule, Rules, S
 
 use crate::coherence::config::NodeConfig;
 use crate::coherence::context::Context;
-use crate::coherence::recovery::{Kept, View};
+use crate::coherence::recovery::{Kept, Placement, View};
 use crate::store::{Access, DataRef, FrameId, Pinned, Store};
 use batch::Batch;
 use fate::Inquiry;
@@ -74,7 +74,6 @@ pub(crate) struct Copies {
     /// What this node is getting, and what it has got since the epoch began.
     refills: Map<NodeId, Refill>,
     refilled: Copyset,
-    copies: usize,
     /// Blocks that this node has written since they were last protected.
     changed: Set<BlockTag>,
     /// Blocks that nobody else has, and that are protected.
@@ -108,7 +107,9 @@ impl Copies {
     pub(crate) fn new(config: &NodeConfig) -> Self {
         let everybody = Copyset::from_bits(u64::MAX >> (Copyset::NODES - config.nodes));
         let memories = 0..config.memories() - config.nodes;
-        let anew = |i| Kept::anew(Incarnation(0), i, (config.nodes, config.copies), everybody);
+        let (nodes, copies, draining) = (config.nodes, config.copies, Copyset::EMPTY);
+        let who = Placement { nodes, copies, up: everybody, draining };
+        let anew = |i| Kept::anew(Incarnation(0), i, &who);
         let view = View {
             epoch: config.switch_epoch,
             incarnations: core::iter::repeat_n(Some(Incarnation(0)), config.nodes).collect(),
@@ -121,7 +122,6 @@ impl Copies {
             filling: alloc::vec![Vec::new(); view.memories.len()],
             refills: Map::new(),
             refilled: Copyset::EMPTY,
-            copies: config.copies,
             changed: Set::new(),
             owned: Set::new(),
             given: Map::new(),
@@ -315,8 +315,7 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
             return;
         }
         self.copies.hosts = hosts_in(view);
-        let copies = self.copies.copies;
-        self.copies.filling = (0..view.memories.len()).map(|i| view.filling(i, copies).collect()).collect();
+        self.copies.filling = (0..view.memories.len()).map(|i| view.filling(i).collect()).collect();
         // Their requesters ask again.
         self.copies.answers.clear();
         // What is cached of memories that are gone is dropped, as of dead homes.

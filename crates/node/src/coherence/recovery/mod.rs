@@ -66,7 +66,7 @@ use crate::coherence::message::Effect;
 use crate::coherence::node::Node;
 use crate::coherence::shadow::Shadow;
 use crate::store::{Moment, Store};
-pub use view::{Kept, View};
+pub use view::{Kept, Placement, View};
 
 impl<R: Rules> Node<R> {
     /// A new epoch begins, with these nodes. `dump` is what the switch knew at the end of the epoch that this

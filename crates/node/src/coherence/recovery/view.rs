@@ -28,41 +28,70 @@ pub struct Kept {
     pub again: bool,
     /// The nodes that have it whole.
     pub by: Copyset,
+    /// The nodes that are to have it, too, and are getting it.
+    pub to: Copyset,
+}
+
+/// Which nodes may keep memories with copies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Placement {
+    /// Nodes of the rack, which are a ring.
+    pub nodes: usize,
+    /// How many are to keep each memory.
+    pub copies: usize,
+    /// Those that are up.
+    pub up: Copyset,
+    /// Those that are about to leave: they keep what others do not have yet, and get nothing.
+    pub draining: Copyset,
+}
+
+impl Placement {
+    /// How many nodes are up and stay.
+    pub const fn staying(&self) -> usize {
+        self.up.without_all(self.draining).len()
+    }
+
+    /// The nodes that are up, from the `i`th on: those that stay, and those that do not.
+    fn ring(&self, i: usize, stay: bool) -> impl Iterator<Item = NodeId> {
+        let Self { up, draining, .. } = *self;
+        ring(self.nodes, i).filter(move |node| up.contains(*node) && draining.contains(*node) != stay)
+    }
 }
 
 impl Kept {
-    /// Of those who have memory `i`, only the first so many that are up.
-    pub fn trim(&mut self, i: usize, (nodes, copies): (usize, usize), up: Copyset) {
-        let by = self.by;
-        self.by =
-            ring(nodes, i).filter(|node| by.contains(*node) && up.contains(*node)).take(copies).collect();
+    /// Of those who have memory `i`, the first so many keep it; one that drains counts only where too few stay. The first so many of
+    /// those that stay get it, if anybody has it.
+    pub fn place(&mut self, i: usize, who: &Placement) {
+        let has = self.by;
+        let have = |stay| who.ring(i, stay).filter(move |node| has.contains(*node));
+        self.by = have(true).chain(have(false)).take(who.copies).collect();
+        self.to =
+            if self.by.is_empty() { Copyset::EMPTY } else { who.ring(i, true).take(who.copies).collect() };
+        self.to = self.to.without_all(self.by);
     }
 
     /// Memory `i`, empty: on the first nodes that are up, from node `i` on, in a ring.
-    pub fn anew(life: Incarnation, i: usize, (nodes, copies): (usize, usize), up: Copyset) -> Self {
-        Self {
-            life,
-            again: false,
-            by: ring(nodes, i).filter(|node| up.contains(*node)).take(copies).collect(),
-        }
+    pub fn anew(life: Incarnation, i: usize, who: &Placement) -> Self {
+        let mut kept = Self { life, again: false, by: who.up, to: Copyset::EMPTY };
+        kept.place(i, who);
+        kept
     }
 }
 
 impl View {
     /// The nodes that have the `i`th memory with copies whole, in the order in which they serve it: the first one does.
     pub fn hosts(&self, i: usize) -> impl Iterator<Item = NodeId> + '_ {
-        let is_up = |node: &NodeId| self.incarnations[node.index()].is_some();
-        let by = self.memories.get(i).map_or(Copyset::EMPTY, |kept| kept.by);
-        ring(self.incarnations.len(), i).filter(move |node| by.contains(*node) && is_up(node))
+        self.those_up(i, self.memories.get(i).map_or(Copyset::EMPTY, |kept| kept.by))
     }
 
-    /// The nodes that are to have it, too, and do not have it whole: among the first that are up, so that there are so many copies.
-    /// None, if nobody has it.
-    pub fn filling(&self, i: usize, copies: usize) -> impl Iterator<Item = NodeId> + '_ {
-        let is_kept = self.hosts(i).next().is_some();
-        let by = self.memories.get(i).map_or(Copyset::EMPTY, |kept| kept.by);
-        let up = ring(self.incarnations.len(), i).filter(|node| self.incarnations[node.index()].is_some());
-        up.take(copies).filter(move |node| is_kept && !by.contains(*node))
+    /// The nodes that are getting it.
+    pub fn filling(&self, i: usize) -> impl Iterator<Item = NodeId> + '_ {
+        self.those_up(i, self.memories.get(i).map_or(Copyset::EMPTY, |kept| kept.to))
+    }
+
+    fn those_up(&self, i: usize, of: Copyset) -> impl Iterator<Item = NodeId> + '_ {
+        let is_up = |node: &NodeId| self.incarnations[node.index()].is_some();
+        ring(self.incarnations.len(), i).filter(move |node| of.contains(*node) && is_up(node))
     }
 
     /// The node that has this memory: a node's own one, or one with copies that it serves. None, if nobody has.

@@ -1,10 +1,10 @@
 //! A node that keeps copies: batches of other nodes, and what the home that serves the memory has done.
 
 use node::allocator::ChunkSize;
-use node::{Access, DataRef, Drop, Kept, Message, Started, View};
+use node::{Access, DataRef, Drop, Kept, Message, Placement, Started, View};
 use wire::{
-    BatchFate, BlockSize, BlockTag, Discipline, Endpoint, GlobalAddr, Incarnation, Nanos, NodeId, Packet,
-    PacketKind, Refusal, Seq, SlotId, Status, SwitchEpoch,
+    BatchFate, BlockSize, BlockTag, Copyset, Discipline, Endpoint, GlobalAddr, Incarnation, Nanos, NodeId,
+    Packet, PacketKind, Refusal, Seq, SlotId, Status, SwitchEpoch,
 };
 
 use crate::coherence::packets::{BLOCK, EPOCH, INCARNATION, ME, NODES, agent, call, mine, nodes, requester};
@@ -21,6 +21,17 @@ fn rig() -> Rig {
 
 fn block(memory: NodeId, n: u64) -> BlockTag {
     BLOCK.tag(GlobalAddr::new(memory, n * BLOCK.bytes()))
+}
+
+/// Memories that these have whole, while these are up.
+fn kept_by(by: [[u16; 2]; NODES], up: Copyset) -> Vec<Kept> {
+    let who = Placement { nodes: NODES, copies: 2, up, draining: Copyset::EMPTY };
+    let kept = by.map(|by| Kept { by: nodes(by), ..Kept::default() }).into_iter().enumerate();
+    kept.map(|(i, mut kept)| {
+        kept.place(i, &who);
+        kept
+    })
+    .collect()
 }
 
 /// From node 3, about its batch.
@@ -94,9 +105,7 @@ fn a_committed_batch_is_known_however_much_later_its_node_comes_back() {
     let _ = rig.packet(about(PacketKind::Commit, block(KEPT, 1), 1));
     // Lives of nodes are numbered by the epochs in which they begin.
     let incarnations = [2, 2, 2, 50].map(|life| Some(Incarnation(life))).to_vec();
-    let memories = [[0, 1], [1, 2], [2, 0], [0, 0]]
-        .map(|by| Kept { by: by.map(NodeId).into_iter().collect(), ..Kept::default() })
-        .to_vec();
+    let memories = kept_by([[0, 1], [1, 2], [2, 0], [0, 0]], nodes([0, 1, 2, 3]));
     let epoch = SwitchEpoch(50);
     let _ = rig.input_epoch(&View { epoch, incarnations, shadow: NodeId(0), memories });
     let asked = |seq| Packet {
@@ -185,9 +194,7 @@ fn a_call_whose_home_died_while_it_waited_does_not_begin_another_one_too_early()
     let batch = rig.free(GlobalAddr::new(NodeId(0), 512)).sent();
     assert!(batch.iter().all(|message| message.packet.kind == PacketKind::Prepare));
     let incarnations = [None, Some(2), Some(2), Some(2)].map(|life| life.map(Incarnation)).to_vec();
-    let memories = [[1, 1], [1, 2], [2, 2], [3, 3]]
-        .map(|by| Kept { by: by.map(NodeId).into_iter().collect(), ..Kept::default() })
-        .to_vec();
+    let memories = kept_by([[1, 1], [1, 2], [2, 2], [3, 3]], nodes([1, 2, 3]));
     let view = View { epoch: SwitchEpoch(9), incarnations, shadow: NodeId(1), memories };
     let first = rig.input_epoch(&view).sent();
     // The block is written again: the next call in that slot waits for the second batch.
@@ -214,10 +221,9 @@ fn a_call_whose_home_died_while_it_waited_does_not_begin_another_one_too_early()
 
 /// An epoch in which this node is to have the memory that node 0 serves.
 fn filling(rig: &mut Rig) -> Packet {
-    let memories = [[0, 0], [1, 2], [2, 3], [3, 0]]
-        .map(|by| Kept { by: by.map(NodeId).into_iter().collect(), ..Kept::default() });
+    let memories = kept_by([[0, 0], [1, 2], [2, 3], [3, 0]], nodes([0, 1, 2, 3]));
     let incarnations = vec![Some(INCARNATION); NODES];
-    let view = View { epoch: SwitchEpoch(9), incarnations, shadow: NodeId(0), memories: memories.to_vec() };
+    let view = View { epoch: SwitchEpoch(9), incarnations, shadow: NodeId(0), memories };
     let sent = rig.input_epoch(&view).sent();
     let asks: Vec<_> = sent.iter().filter(|it| it.packet.kind == PacketKind::Refill).collect();
     assert_eq!(asks.len(), 1, "{sent:?}");
@@ -337,7 +343,7 @@ fn a_home_that_was_copied_refuses_frees_of_before_in_what_was_free_then() {
     let (event, arg) = (PacketKind::ChunkRequest, 4 * BLOCK.bytes());
     let granted = of(PacketKind::Replicate, 9, 1);
     let _ = rig.packet(Packet { event, arg, discipline: Some(Discipline::Coherent), ..granted });
-    let memories = [0; 4].map(|_| Kept { by: nodes([1]), ..Kept::default() }).to_vec();
+    let memories = kept_by([[1, 1]; 4], nodes([1]));
     let incarnations = vec![None, Some(INCARNATION), None, None];
     let view = View { epoch: SwitchEpoch(10), incarnations, shadow: ME, memories };
     let mut own = rig.input_epoch(&view).sent();

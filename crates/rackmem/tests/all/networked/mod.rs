@@ -2,6 +2,7 @@
 
 mod chains;
 mod copies;
+mod draining;
 mod histories;
 mod lasting_names;
 mod leaving;

@@ -365,12 +365,16 @@ pub(crate) fn what_was_written_before_a_free_is_committed<R: Rules>(rules: R) ->
     }
 }
 
+/// A memory with copies that these nodes have, and that this one is getting.
+fn kept((by, to): ([u16; 2], Option<NodeId>)) -> Kept {
+    Kept { by: by.map(NodeId).into_iter().collect(), to: to.into_iter().collect(), ..Kept::default() }
+}
+
 /// A node that is getting a memory asks its home, which has not heard from everybody in this epoch.
 pub(crate) fn a_memory_is_copied_when_its_home_knows_it<R: Rules>(rules: R) -> Result<(), String> {
     let mut bench = Bench::with_copies(rules, 2);
     // Node 1 serves memory 4, and node 2 has come back.
-    let memories = [[0, 1], [1, 1], [2, 0]]
-        .map(|by| Kept { by: by.map(NodeId).into_iter().collect(), ..Kept::default() });
+    let memories = [([0, 1], None), ([1, 1], Some(NodeId(2))), ([2, 0], None)].map(kept);
     let incarnations = [0, 0, 1].map(|it| Some(Incarnation(it))).to_vec();
     let view = View { epoch: SwitchEpoch(1), incarnations, shadow: NodeId(0), memories: memories.to_vec() };
     bench.node.on_new_epoch(AT, &view, None, &mut bench.store, &mut Vec::new());
@@ -392,8 +396,7 @@ pub(crate) fn a_memory_is_copied_when_its_home_knows_it<R: Rules>(rules: R) -> R
 pub(crate) fn a_block_is_committed_while_its_memory_is_copied<R: Rules>(rules: R) -> Result<(), String> {
     let mut bench = Bench::with_copies(rules, 2);
     // Node 0 serves memory 3, and this node is to have it.
-    let memories = [[0, 0], [1, 2], [2, 0]]
-        .map(|by| Kept { by: by.map(NodeId).into_iter().collect(), ..Kept::default() });
+    let memories = [([0, 0], Some(ME)), ([1, 2], None), ([2, 0], None)].map(kept);
     let incarnations = [0; 3].map(|it| Some(Incarnation(it))).to_vec();
     let view = View { epoch: SwitchEpoch(1), incarnations, shadow: NodeId(0), memories: memories.to_vec() };
     let mut out = Vec::new();
