@@ -9,7 +9,7 @@ use crate::addresses::of_a_node;
 use crate::drain::DrainOrder;
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
-use crate::rack::Rack;
+use crate::rack::{Inner, Rack};
 
 impl NodeHandle {
     /// Allocates `len` bytes of zeroes that outlive nodes: [`Config::copies`](crate::Config::copies) nodes keep them, `near` first, if
@@ -65,6 +65,23 @@ impl NodeHandle {
     /// How many memories addresses name.
     pub(crate) fn memories(&self) -> usize {
         self.inner.memories_named()
+    }
+}
+
+impl Inner {
+    /// Names are kept in memories with copies.
+    pub(crate) fn names_have_copies(&self) -> bool {
+        self.memories_named() > self.config.nodes
+    }
+
+    /// The node that has a memory now, as far as this process knows.
+    pub(crate) fn server_of(&self, memory: NodeId) -> Option<NodeId> {
+        self.joined().map_or(Some(memory), |node| node.view().server_of(memory))
+    }
+
+    /// The incarnation that a memory is in; those of an embedded rack are in their first one.
+    pub(crate) fn life_of(&self, memory: NodeId) -> Option<u32> {
+        self.joined().map_or(Some(0), |node| node.view().life_of(memory).map(|life| life.0))
     }
 }
 

@@ -127,21 +127,6 @@ impl Inner {
         }
     }
 
-    /// Names are kept in memories with copies.
-    pub(crate) fn names_have_copies(&self) -> bool {
-        self.memories_named() > self.config.nodes
-    }
-
-    /// The node that has a memory now, as far as this process knows.
-    pub(crate) fn server_of(&self, memory: NodeId) -> Option<NodeId> {
-        self.joined().map_or(Some(memory), |node| node.view().server_of(memory))
-    }
-
-    /// The incarnation that a memory is in; those of an embedded rack are in their first one.
-    pub(crate) fn life_of(&self, memory: NodeId) -> Option<u32> {
-        self.joined().map_or(Some(0), |node| node.view().life_of(memory).map(|life| life.0))
-    }
-
     /// What they do with chains.
     pub(crate) fn chains(&self) -> &dyn live::chains::Chains {
         match &self.places {
