@@ -239,7 +239,7 @@ fn goes_on(rack: &mut Processes, business: &impl Business, deaths: usize) {
 
 fn rack(copies: usize, memory: u64, faulty: bool) -> Processes {
     let shape = Config { nodes: NODES, copies, memory, cache: memory / 8, ..Config::default() };
-    Processes::start_with(faulty, shape)
+    Processes::start_mortal(faulty, shape)
 }
 
 fn money_stays(copies: usize, faulty: bool, deaths: usize) {

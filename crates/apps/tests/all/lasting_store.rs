@@ -21,7 +21,7 @@ fn value(key: u64, round: u64) -> Vec<u8> {
 #[test]
 fn a_store_outlives_all_who_have_put_something() {
     let config = Config { nodes: NODES, copies: 2, memory: 16 << 20, cache: 1 << 20, ..Config::default() };
-    let mut rack = Processes::start_with(false, config);
+    let mut rack = Processes::start_mortal(false, config);
     let mut here = rack.nodes[0].here();
     here.keep_copies(true).unwrap();
     let config = KvConfig { expected_keys: 16, ..KvConfig::default() };

@@ -15,7 +15,7 @@ const BLOCK: usize = 4096;
 const BLOCKS: usize = 1024;
 
 fn rack(nodes: usize, copies: usize, faulty: bool) -> Processes {
-    Processes::start_with(
+    Processes::start_mortal(
         faulty,
         Config { nodes, copies, memory: 8 << 20, cache: 1 << 20, peek: faulty, ..Config::default() },
     )

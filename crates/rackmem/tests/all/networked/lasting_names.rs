@@ -7,21 +7,21 @@ use rackmem::{Config, Error, Locked, NameError, Nanos, NodeHandle, NodeId, Regio
 use super::rig::{Processes, until};
 use crate::names_everywhere::{Nodes, everywhere, names_at};
 
-fn patient(nodes: usize, faulty: bool, timeout: Nanos) -> Processes {
-    let shape = Config { nodes, copies: 2, memory: 8 << 20, cache: 1 << 20, ..Config::default() };
-    Processes::start_patient(faulty, Config { peek: faulty, ..shape }, timeout)
+fn shape(nodes: usize, peek: bool) -> Config {
+    Config { nodes, copies: 2, memory: 8 << 20, cache: 1 << 20, peek, ..Config::default() }
 }
 
-/// One whose nodes die: but nobody who only has no processor for a moment.
 fn rack(nodes: usize, faulty: bool) -> Processes {
-    patient(nodes, faulty, Nanos::from_millis(800))
+    Processes::start_mortal(faulty, shape(nodes, faulty))
 }
 
 /// One whose nodes do not die.
-const PATIENT: Nanos = Nanos::from_millis(10_000);
+fn patient(faulty: bool) -> Processes {
+    Processes::start_patient(faulty, shape(3, faulty), Nanos::from_millis(10_000))
+}
 
 fn processes(body: fn(Nodes<'_>)) {
-    let rack = patient(3, false, PATIENT);
+    let rack = patient(false);
     body(&|node| rack.nodes[usize::from(node)].here());
 }
 
@@ -31,7 +31,7 @@ mod faulty {
     use super::*;
 
     fn processes(body: fn(Nodes<'_>)) {
-        let rack = patient(3, true, PATIENT);
+        let rack = patient(true);
         body(&|node| rack.nodes[usize::from(node)].here());
     }
 

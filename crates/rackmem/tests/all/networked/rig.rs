@@ -163,7 +163,12 @@ impl Processes {
         Self::start_as(config, faulty, Scheduling::Fair)
     }
 
-    /// The same, with this time until a node is taken for dead.
+    /// One whose nodes die, but for no other reason: nobody is taken for dead who only has no processor for a moment.
+    pub(crate) fn start_mortal(faulty: bool, config: Config) -> Self {
+        Self::start_patient(faulty, config, Nanos(TIMEOUT.0 * 2))
+    }
+
+    /// One with this time until a node is taken for dead.
     pub(crate) fn start_patient(faulty: bool, config: Config, timeout: Nanos) -> Self {
         let process = ProcessConfig { timing: Timing::new(timeout), ..ProcessConfig::default() };
         Self::start_process(config, faulty, process)

@@ -10,7 +10,7 @@ use super::rig::{Processes, until};
 
 fn rack(nodes: usize, copies: usize, faulty: bool) -> Processes {
     let shape = Config { nodes, copies, memory: 8 << 20, cache: 1 << 20, ..Config::default() };
-    Processes::start_with(faulty, Config { peek: faulty, ..shape })
+    Processes::start_mortal(faulty, Config { peek: faulty, ..shape })
 }
 
 #[test]
