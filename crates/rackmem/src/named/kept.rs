@@ -17,6 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use wire::{Discipline, GlobalAddr, NodeId};
 use zerocopy::IntoBytes as _;
 
+use super::MOST_NAMES;
 use super::directory::{Directory, Named};
 use super::request::{info_of, put_info};
 use crate::error::Error;
@@ -27,6 +28,8 @@ use crate::lock::{BlockLock, LockMode};
 const MARK: u64 = u64::from_le_bytes(*b"names\0\0\x01");
 const SLOT: usize = 512;
 const PAGE: usize = 32 * SLOT;
+/// Pages that hold as many names as there can be.
+const MOST_PAGES: usize = MOST_NAMES.div_ceil(PAGE / SLOT - 1);
 /// Words in front of what a slot says.
 const HEAD: usize = 4;
 
@@ -117,13 +120,19 @@ impl Kept {
         // A memory of which all copies were lost begins anew, and what had names in it is lost.
         let mut directory = Directory::new(life, again);
         directory.begin_behind(last, fenced as u32);
-        let mut page = vec![0; PAGE / 8];
+        let (mut page, mut pages) = (vec![0; PAGE / 8], 0);
         while next != 0 {
             let addr = GlobalAddr::from_bits(next);
+            pages += 1;
+            if pages > MOST_PAGES {
+                return Err(Error::Broken { addr });
+            }
             handle.read(addr, page.as_mut_bytes())?;
             for (slot, words) in (0_u64..).zip(page.chunks_exact(SLOT / 8)).skip(1) {
                 let at = addr + slot * SLOT as u64;
-                match parse(words).ok_or(Error::Broken { addr: at })? {
+                let broken = Error::Broken { addr: at };
+                match parse(words).ok_or(broken)? {
+                    Some(named) if found.slots.contains_key(&named.info.name) => return Err(broken),
                     Some(named) => {
                         found.slots.insert(named.info.name.clone(), at);
                         directory.insert(named);

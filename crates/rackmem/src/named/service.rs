@@ -154,7 +154,11 @@ impl NameService {
                     None => return jobs.is_served = false,
                 }
             };
-            let answer = self.perform(&mut handle, asked.0, &request);
+            let answer = match self.perform(&mut handle, asked.0, &request) {
+                // This node is over, and not the asker's: whoever keeps the names next does it.
+                Answer::Failed(Error::Fenced) => Answer::Busy,
+                answer => answer,
+            };
             locked(&self.jobs).answers.insert(asked, (Some(answer), Instant::now()));
         }
     }

@@ -21,6 +21,10 @@ fn rack(home: &Home, nodes: u16, copies: u16) -> (String, Vec<Running>) {
         let up = |status: &Value| (0..nodes).all(|node| status["nodes"][usize::from(node)]["up"] == true);
         home.try_status().is_some_and(|status| up(&status))
     });
+    eventually("all serve applications", || {
+        let socket = |node: u16| home.path(&format!("run/node-{node}-apps.sock"));
+        (0..nodes).all(|node| socket(node).exists())
+    });
     (file, daemons)
 }
 

@@ -41,7 +41,15 @@ fn until_up(home: &Home, file: &str, incarnation: [u64; 2]) -> [u64; 2] {
 /// A word of each node's memory is written on the other one.
 fn work(path: &str) {
     let file = RackFile::read(path).unwrap();
-    let mut apps = [0, 1].map(|node| Rack::attach(&file, NodeId(node)).unwrap().here());
+    // A node is up a moment before it serves applications.
+    let mut apps = [0, 1].map(|node| {
+        let mut attached = None;
+        eventually("it serves applications", || {
+            attached = Rack::attach(&file, NodeId(node)).ok();
+            attached.is_some()
+        });
+        attached.expect("as seen").here()
+    });
     for node in [0, 1] {
         let [here, there] = &mut apps;
         let word = here.alloc(8, NodeId(node), Discipline::Coherent).unwrap();

@@ -1,11 +1,17 @@
 //! Names in racks with copies: they outlive the nodes that keep them, and so does what they name, if it has copies.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use rackmem::{Config, Error, Locked, NameError, Nanos, NodeHandle, NodeId, Region, Value, Words};
+use rackmem::{
+    Config, Error, GlobalAddr, Locked, NameError, Nanos, NodeHandle, NodeId, Region, Value, Words,
+};
 
 use super::rig::{Processes, until};
 use crate::names_everywhere::{Nodes, everywhere, names_at};
+
+/// What the first block of names begins with.
+const MARK: u64 = u64::from_le_bytes(*b"names\0\0\x01");
 
 fn shape(nodes: usize, peek: bool) -> Config {
     Config { nodes, copies: 2, memory: 8 << 20, cache: 1 << 20, peek, ..Config::default() }
@@ -145,6 +151,29 @@ fn a_memory_that_has_lost_all_copies_has_lost_its_names() {
     assert!(here.name_info(&name).unwrap().making > before);
 }
 
+/// Programs can write where names are kept, if they make an address of nothing: that is said, and nobody falls over it.
+#[test]
+fn what_somebody_has_written_over_names_is_said_to_be_broken() {
+    let rack = rack(3, false);
+    let (mut here, mut there) = (rack.nodes[0].here(), rack.nodes[1].here());
+    let name = names_at(&here, 1, "name");
+    let root = GlobalAddr::new(NodeId(3 + 1), 0);
+    there.write_word(root, 7).unwrap();
+    let broken = |addr| Some(NameError::Failed(Error::Broken { addr }));
+    assert_eq!(found(&mut here, &name).err(), broken(root));
+    // A page that is followed by itself.
+    let page = there.alloc_with_copies(16 << 10, NodeId(1)).unwrap();
+    there.write(root, &[MARK, page.bits()].map(u64::to_le_bytes).concat()).unwrap();
+    there.write_word(page, page.bits()).unwrap();
+    assert_eq!(found(&mut here, &name).err(), broken(page));
+    // And one with nonsense.
+    there.write_word(page, 0).unwrap();
+    there.write_word(page + 512, 9).unwrap();
+    assert_eq!(found(&mut here, &name).err(), broken(page + 512));
+    there.write_word(page + 512, 0).unwrap();
+    assert_eq!(found(&mut here, &name), Err(NameError::NotFound { name: name.clone() }));
+}
+
 /// Node 2 keeps a name, and cannot reach node 0, which would keep it after it: it tells nobody that it has made one.
 #[test]
 fn who_is_told_of_a_name_can_rely_on_it() {
@@ -155,7 +184,7 @@ fn who_is_told_of_a_name_can_rely_on_it() {
     rack.mute(2, 0);
     std::thread::scope(|scope| {
         let maker = scope.spawn(|| here.named::<Value<u64>>(&second).with_copies().create(2).map(drop));
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(100));
         rack.cut_off(2);
         maker.join().unwrap().unwrap();
     });
@@ -255,8 +284,12 @@ fn names_through_deaths(faulty: bool) {
             }
             (made, removed)
         });
-        for dies in [0, 2, 0, 1] {
-            rack.cut_off(dies);
+        for (dies, leaves) in [(0, false), (2, true), (0, true), (1, false)] {
+            if leaves {
+                assert!(rack.nodes[dies].leave(Duration::from_secs(30)));
+            } else {
+                rack.cut_off(dies);
+            }
             until(|| (!worker.is_up(NodeId(dies as u16))).then_some(()));
             rack.rejoin(dies);
             until(|| rack.has_all_copies().then_some(()));

@@ -7,7 +7,7 @@ mutants! {
     CommitBeforeGiving, By::Copies(0), "others have seen a write, and an earlier one is lost with its node";
     BatchesProtect, By::Copies(0), "a block is written again, and no batch has that";
     BatchesAreOneMoment, scenario!(a_block_of_a_batch_is_written_again), "a write survives, and an earlier one to another block does not";
-    CommitBeforeRelease, By::Copies(1605), "a lock is free, and what was written under it is lost";
+    CommitBeforeRelease, scenario!(what_was_written_under_a_lock_is_committed), "a lock is free, and what was written under it is lost";
     CommitBeforeFree, scenario!(what_was_written_before_a_free_is_committed), "an address has been allocated anew, and a write before its free is lost";
     BatchesAreWhole, By::Copies(0), "a part of a batch survives";
     FateIsAsked, By::Copies(1888), "one node takes a batch, another one drops it";

@@ -337,18 +337,15 @@ pub(crate) fn a_block_of_a_batch_is_written_again<R: Rules>(rules: R) -> Result<
     if blocks == all { Ok(()) } else { Err(format!("sent {blocks:?}")) }
 }
 
-/// A block was written, and another one is freed.
-pub(crate) fn what_was_written_before_a_free_is_committed<R: Rules>(rules: R) -> Result<(), String> {
-    let mut bench = Bench::with_copies(rules, 2);
-    bench.cache(block(COPIED, 1), Access::Modified, 7);
-    let mut out = Vec::new();
-    let freed = GlobalAddr::new(NodeId(0), 512);
-    bench.node.on_free(AT, (freed, None), &mut bench.store, &mut out);
-    let mut sent_so_far = sent(&out);
-    if sent_so_far.iter().any(|packet| packet.kind == PacketKind::Free) {
-        return Err("it is freed first".to_owned());
+/// What this node has written is prepared and committed at both others, and not before that it sends what comes after.
+fn commits_before<R: Rules>(
+    bench: &mut Bench<R>,
+    mut sent_so_far: Vec<Packet>,
+    after: PacketKind,
+) -> Result<Packet, String> {
+    if sent_so_far.iter().any(|packet| packet.kind == after) {
+        return Err(format!("{after:?} comes first"));
     }
-    // Prepared and committed, by both.
     for (kind, answer) in
         [(PacketKind::Prepare, PacketKind::Prepared), (PacketKind::Commit, PacketKind::Committed)]
     {
@@ -360,9 +357,34 @@ pub(crate) fn what_was_written_before_a_free_is_committed<R: Rules>(rules: R) ->
         }
     }
     match sent_so_far.as_slice() {
-        [free] if free.kind == PacketKind::Free && free.tag.addr() == freed => Ok(()),
-        other => Err(format!("then it is freed, and this is sent: {other:?}")),
+        [last] if last.kind == after => Ok(*last),
+        other => Err(format!("then comes {after:?}, and this is sent: {other:?}")),
     }
+}
+
+/// A block was written, and another one is freed.
+pub(crate) fn what_was_written_before_a_free_is_committed<R: Rules>(rules: R) -> Result<(), String> {
+    let mut bench = Bench::with_copies(rules, 2);
+    bench.cache(block(COPIED, 1), Access::Modified, 7);
+    let mut out = Vec::new();
+    let freed = GlobalAddr::new(NodeId(0), 512);
+    bench.node.on_free(AT, (freed, None), &mut bench.store, &mut out);
+    let free = commits_before(&mut bench, sent(&out), PacketKind::Free)?;
+    if free.tag.addr() == freed { Ok(()) } else { Err(format!("{free:?} is sent")) }
+}
+
+/// A block was written under the lock of another one, which is released.
+pub(crate) fn what_was_written_under_a_lock_is_committed<R: Rules>(rules: R) -> Result<(), String> {
+    let mut bench = Bench::with_copies(rules, 2);
+    let mut out = Vec::new();
+    bench.node.on_lock(AT, block(0, 1), true, false, &mut bench.store, &mut out);
+    let [request] = sent(&out)[..] else { panic!("a lock is asked for: {out:?}") };
+    bench.packet(request.reply(PacketKind::Ack, Endpoint::HomeAgent(NodeId(0)), request.from), None);
+    bench.cache(block(COPIED, 1), Access::Modified, 7);
+    let mut out = Vec::new();
+    bench.node.on_release(AT, request.requester.slot, &mut bench.store, &mut out);
+    let unlock = commits_before(&mut bench, sent(&out), PacketKind::Unlock)?;
+    if unlock.tag == request.tag { Ok(()) } else { Err(format!("{unlock:?} is sent")) }
 }
 
 /// A memory with copies that these nodes have, and that this one is getting.
