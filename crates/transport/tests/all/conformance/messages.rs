@@ -121,10 +121,11 @@ pub(crate) fn connect(from: &dyn Transport, to: &dyn Transport) {
     });
 }
 
-/// Messages that were delivered one after the other. Where messages may be lost, they are sent again and again, and a copy may come late.
+/// Messages that were delivered one after the other. Where messages may be lost, they are sent again and again, and copies may come late.
 #[derive(Default)]
 pub(crate) struct Deliveries {
-    sent_again: Vec<Message>,
+    /// What was sent more than once, and how many copies may still come.
+    copies: Vec<(Message, usize)>,
 }
 
 impl Deliveries {
@@ -135,20 +136,26 @@ impl Deliveries {
         lossless: bool,
         body: Body<'_>,
     ) -> Message {
-        let (mut sent, mut again, mut came) = (Instant::now(), false, Vec::new());
+        let (mut sent, mut again, mut came) = (Instant::now(), 0, Vec::new());
         send(from, to.me(), body);
         until("a message", || {
             if !lossless && sent.elapsed().as_millis() > 100 {
                 send(from, to.me(), body);
-                (sent, again) = (Instant::now(), true);
+                (sent, again) = (Instant::now(), again + 1);
             }
-            came.extend(receive(to).into_iter().filter(|message| !self.sent_again.contains(message)));
+            came.extend(receive(to).into_iter().filter(|message| !self.is_copy(message)));
             !came.is_empty()
         });
         let message = came.swap_remove(0);
-        if again {
-            self.sent_again.push(message.clone());
+        if again > 0 {
+            self.copies.push((message.clone(), again));
         }
         message
+    }
+
+    /// True for a copy of what was delivered before. Two messages may be equal: of a second one there are no more than were sent.
+    fn is_copy(&mut self, message: &Message) -> bool {
+        let late = self.copies.iter_mut().find(|(before, left)| *left > 0 && before == message);
+        late.map(|(_, left)| *left -= 1).is_some()
     }
 }
