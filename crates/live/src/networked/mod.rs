@@ -15,7 +15,8 @@
 //! What must always hold:
 //! - Whoever waits for an answer receives for the whole node. The service thread sleeps meanwhile; it is woken for what
 //!   comes while nobody waits, so a node answers also while its application computes.
-//! - Lock order: receiving, then the actor or the NIC; what the node was told, then the membership, then the actor. Nothing is sent to this process itself.
+//! - Lock order: receiving, then the actor or the NIC; what the node was told, then the membership, then the actor. Nothing is
+//!   sent to this process itself.
 //! - Packets may be lost, so the machines send again (`Retransmission::AfterRoundTrips`).
 //! - A node that the coordinator takes for dead does nothing any more: no hit, no packet ([`lease`]).
 //!

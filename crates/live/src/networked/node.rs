@@ -391,7 +391,13 @@ impl NetworkedNode {
         let (blocks, locks) = (&mut self.store(self.id), &mut self.store(self.id).of_locks(kept));
         let (out, lock_out) = (&mut context.effects, &mut context.lock_effects);
         all.on_new_epoch(at, (view, dump), (blocks, out), (locks, lock_out));
-        *self.view.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(view.clone());
+        {
+            let mut known = self.view.lock().unwrap_or_else(PoisonError::into_inner);
+            // As the machines do, it ignores one that comes late.
+            if view.epoch > known.epoch {
+                *known = Arc::new(view.clone());
+            }
+        }
         self.deliver(self.id, machines, context);
         self.chains.begin_epoch(view.epoch);
         self.begin_connections(context, view);

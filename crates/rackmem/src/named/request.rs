@@ -128,7 +128,9 @@ impl Request {
             || is_usable(&name, LONGEST_NAME))
             && (tag.is_empty() || is_usable(tag, most));
         let contents = contents.to_vec();
-        (is_usable && copies < 2).then_some(Self {
+        // Nothing else has copies.
+        let can_be = copies == 0 || copies == 1 && spec.discipline == Discipline::Coherent;
+        (is_usable && can_be).then_some(Self {
             what,
             keeper,
             copies: copies == 1,
@@ -283,6 +285,8 @@ mod tests {
         for (what, contents) in ALL.into_iter().zip([0, 1, 7, 8, 9, 100, 3, 2]) {
             let NamedInfo { name, spec, .. } = info("ñame", "crate::Type");
             let (keeper, copies) = (NodeId(u16::MAX), contents > 7);
+            let discipline = if copies { Discipline::Coherent } else { spec.discipline };
+            let spec = NamedSpec { discipline, ..spec };
             let request = Request { what, keeper, copies, call: 77, name, spec, contents: vec![3; contents] };
             let mut words = request.words();
             assert_eq!(Request::parse(&words).as_ref(), Some(&request));
@@ -297,6 +301,10 @@ mod tests {
         let mut words = Request::about(What::Look, "abc", NodeId(1)).words();
         words[1] |= 2 << 16;
         assert_eq!(Request::parse(&words), None, "with or without copies");
+        let mut request = Request { copies: true, ..Request::about(What::Create, "abc", NodeId(1)) };
+        assert!(Request::parse(&request.words()).is_some());
+        request.spec.discipline = Discipline::Word;
+        assert_eq!(Request::parse(&request.words()), None, "words have no copies");
         let mut words = Request::about(What::Look, "abc", NodeId(1)).words();
         words[6] = u64::MAX;
         assert_eq!(Request::parse(&words), None, "no text");
