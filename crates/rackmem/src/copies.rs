@@ -11,6 +11,11 @@ use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
 use crate::rack::{Inner, Rack};
 
+/// What is of this discipline can have copies: others change words and objects by plain instructions.
+pub(crate) const fn can_have_copies(discipline: Discipline) -> bool {
+    matches!(discipline, Discipline::Coherent | Discipline::Locked)
+}
+
 impl NodeHandle {
     /// Allocates `len` bytes of zeroes that outlive nodes: [`Config::copies`](crate::Config::copies) nodes keep them, `near` first, if
     /// it is up. In all else they are as what [`NodeHandle::alloc`] makes with [`Discipline::Coherent`].
@@ -23,16 +28,21 @@ impl NodeHandle {
     /// # Errors
     /// [`Error::NoCopies`], and as [`NodeHandle::alloc`].
     pub fn alloc_with_copies(&mut self, len: u64, near: NodeId) -> Result<GlobalAddr, Error> {
+        let memory = self.memory_near(near)?;
+        self.alloc(len, memory, Discipline::Coherent)
+    }
+
+    /// The memory with copies that this node serves first.
+    pub(crate) fn memory_near(&self, near: NodeId) -> Result<NodeId, Error> {
         of_a_node(GlobalAddr::new(near, 0), self.nodes())?;
         if self.inner.config.copies == 1 {
             return Err(Error::NoCopies);
         }
         let memory = if self.inner.is_embedded() { near.index() } else { self.nodes() + near.index() };
-        let memory = NodeId(u16::try_from(memory).expect("at most 64 memories"));
-        self.alloc(len, memory, Discipline::Coherent)
+        Ok(NodeId(u16::try_from(memory).expect("at most 64 memories")))
     }
 
-    /// From now on, whatever coherent memory this handle allocates has copies, or none: [`NodeHandle::alloc`] is then
+    /// From now on, whatever coherent memory this handle allocates has copies, or none, and so have locks: [`NodeHandle::alloc`] is then
     /// [`NodeHandle::alloc_with_copies`]. For code that allocates on its own.
     ///
     /// # Errors

@@ -7,14 +7,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use live::actor::{Allocated, AtNode, Failure, Fetched, ThreadContext};
+use live::actor::{AtNode, Failure, Fetched, ThreadContext};
 use live::memory::locks::LockHints;
-use live::memory::regions::Shape;
 use live::memory::{Cache, Hints, PinnedFrame, Unpinned};
 use live::networked::NetworkedNode;
 use live::networked::lease::Lease;
 use node::{Access, FrameId, Window};
-use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, Incarnation, NodeId, Refusal, SlotId};
+use wire::{BlockSize, BlockTag, GlobalAddr, NodeId, SlotId};
 
 use crate::addresses::{aligned, in_range, inside_block, of_a_node};
 use crate::attach::Asking;
@@ -422,83 +421,6 @@ impl NodeHandle {
         value: &T,
     ) -> Result<(), Error> {
         self.write(addr, value.as_bytes())
-    }
-
-    /// Allocates `len` bytes of zeroes in the memory of `home`. Allocations of up to a block never cross a block
-    /// boundary, larger ones start at one; all are aligned to at least 16 bytes.
-    ///
-    /// With [`Discipline::Word`] they are words, for [`NodeHandle::words_at`]; with [`Discipline::Object`] one object, for
-    /// [`NodeHandle::byte_objects_at`].
-    ///
-    /// # Errors
-    /// [`Error::BadSize`], [`Error::OutOfMemory`], [`Error::NoSuchNode`], [`Error::NodeDown`].
-    pub fn alloc(&mut self, len: u64, home: NodeId, discipline: Discipline) -> Result<GlobalAddr, Error> {
-        if self.keeps_copies && discipline == Discipline::Coherent && home.index() < self.nodes() {
-            return self.alloc_with_copies(len, home);
-        }
-        if self.is_attached() {
-            return self.ask_to_alloc(len, home, discipline);
-        }
-        let bytes = usize::try_from(len).unwrap_or(usize::MAX);
-        let shape = match discipline {
-            Discipline::Word => Shape::Words { count: bytes.div_ceil(8) },
-            Discipline::Object => return Ok(self.byte_objects(1, bytes, home)?.addr()),
-            _ => {
-                let Allocated { addr, zeroed, .. } = self.alloc_memory(len, home, discipline)?;
-                if !zeroed && discipline == Discipline::Coherent {
-                    // Used before, so it lies inside one block.
-                    let len = usize::try_from(len).expect("less than a block");
-                    self.update(addr, len, |window| window.zero())?;
-                }
-                return Ok(addr);
-            }
-        };
-        Ok(self.alloc_region(shape, home)?.addr())
-    }
-
-    /// Memory of this discipline.
-    pub(crate) fn alloc_memory(
-        &mut self,
-        len: u64,
-        home: NodeId,
-        discipline: Discipline,
-    ) -> Result<Allocated, Error> {
-        let config = &self.inner.config;
-        let most =
-            (config.memory >> config.block_size.shift()).saturating_sub(1) << config.block_size.shift();
-        if len == 0 || len > most {
-            return Err(Error::BadSize { len, most });
-        }
-        of_a_node(GlobalAddr::new(home, 0), self.memories())?;
-        self.at_node().alloc(len, home, discipline).map_err(|why| match why {
-            Failure::Fenced => Error::Fenced,
-            Failure::Refused(Refusal::NodeDown) => Error::NodeDown { addr: GlobalAddr::new(home, 0) },
-            _ => Error::OutOfMemory { len, home: home.0 },
-        })
-    }
-
-    /// Gives an allocation back; on any node, with the address that [`NodeHandle::alloc`] returned. Blocks that
-    /// hold no allocation any more cannot be accessed from then on. (Other allocations in the same block can:
-    /// what is checked is blocks. Of words and objects each allocation is checked.)
-    ///
-    /// # Errors
-    /// [`Error::NotAnAllocation`], [`Error::NoSuchNode`].
-    pub fn free(&mut self, addr: GlobalAddr) -> Result<(), Error> {
-        of_a_node(addr, self.memories())?;
-        self.free_of(addr, None)
-    }
-
-    /// The same, of an allocation that was made in this incarnation of its home: in another one, it is somebody else's.
-    pub(crate) fn free_of(
-        &mut self,
-        addr: GlobalAddr,
-        incarnation: Option<Incarnation>,
-    ) -> Result<(), Error> {
-        if self.is_attached() {
-            return self.ask_to_free(addr, incarnation);
-        }
-        self.end_region(addr, incarnation)?;
-        self.at_node().free(addr, incarnation).map_err(|why| failed(why, addr, 0))
     }
 
     #[cold]

@@ -10,6 +10,7 @@
 #![warn(missing_docs)]
 
 mod addresses;
+mod allocating;
 pub mod attach;
 mod chains;
 mod config;

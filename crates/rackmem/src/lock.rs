@@ -95,14 +95,23 @@ impl NodeHandle {
             let lock = self.ask_for_block_lock(addr, mode, once)?;
             return Ok(lock.map(|lock| BlockLock { _held: HeldBy::Daemon { _lock: lock } }));
         }
+        let slot = self.lock_at_node(addr, mode, once)?;
+        Ok(slot.map(|slot| {
+            let (inner, context) = (Arc::clone(&self.inner), ThreadContext::new(u64::from(slot.0)));
+            BlockLock { _held: HeldBy::Node { _here: Here { inner, node: self.node, slot, context } } }
+        }))
+    }
+
+    /// The same for this process's node, which has the lock in a slot until it is told to unlock that.
+    pub(crate) fn lock_at_node(
+        &mut self,
+        addr: GlobalAddr,
+        mode: LockMode,
+        once: bool,
+    ) -> Result<Option<SlotId>, Error> {
         let tag = self.tag(addr);
-        let write = mode == LockMode::Write;
-        match self.at_node().lock(tag, write, once) {
-            Ok(slot) => {
-                let (inner, context) = (Arc::clone(&self.inner), ThreadContext::new(u64::from(slot.0)));
-                let here = Here { inner, node: self.node, slot, context };
-                Ok(Some(BlockLock { _held: HeldBy::Node { _here: here } }))
-            }
+        match self.at_node().lock(tag, mode == LockMode::Write, once) {
+            Ok(slot) => Ok(Some(slot)),
             Err(Failure::Refused(Refusal::Locked)) => Ok(None),
             Err(why) => Err(failed(why, addr, 0)),
         }

@@ -18,6 +18,7 @@ use crate::attach::Attached;
 use crate::config::{Config, ConfigError, ProcessConfig};
 use crate::error::JoinError;
 use crate::handle::NodeHandle;
+use crate::locked::lasting::HeldLasting;
 use crate::named::NameService;
 use crate::peers::{PeerWatch, authenticates};
 
@@ -42,6 +43,8 @@ pub(crate) struct Inner {
     hits: Box<[AtomicU64]>,
     /// The names that the nodes in this process keep, and those of each memory with copies, which it may come to keep.
     names: Box<[NameService]>,
+    /// The locks with copies that threads of this process are inside of.
+    pub(crate) lasting: HeldLasting,
 }
 
 impl Inner {
@@ -330,7 +333,8 @@ impl Rack {
             Places::Attached(_) => [].into(),
         };
         let handles = AtomicU64::new(0);
-        let inner = Arc::new(Inner { places, memories, reach, config, handles, hits, names });
+        let lasting = HeldLasting::default();
+        let inner = Arc::new(Inner { places, memories, reach, config, handles, hits, names, lasting });
         if let Places::Joined { node, .. } = &inner.places {
             let rack = Arc::downgrade(&inner);
             node.serve_names(Box::new(move |from, words| {

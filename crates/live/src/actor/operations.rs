@@ -174,7 +174,8 @@ impl<C: Driver + Send + Sync> Operations for C {
             self.end_wait(context);
             match outcome? {
                 // Everybody who waits is told to look again when the node is declared dead.
-                Some(Outcome::Retry) if self.is_fenced() => return Err(Failure::Fenced),
+                // Nor was anything synced: nothing was left of what this node had changed.
+                Some(Outcome::Retry | Outcome::Synced) if self.is_fenced() => return Err(Failure::Fenced),
                 Some(outcome) => return Ok((started, outcome)),
                 None => {}
             }

@@ -417,7 +417,7 @@ impl NetworkedNode {
     /// Ends hits in everything that is cached; what a thread is writing in goes when this is called again. Returns
     /// true if nothing is left.
     pub(super) fn drop_copies(&self) -> bool {
-        let machine = self.actor.enter();
+        let mut machine = self.actor.enter();
         self.memory.locks.close_all();
         if let Some(pages) = self.memory.pages() {
             pages.end_holds();
@@ -433,6 +433,7 @@ impl NetworkedNode {
                 Err(Pinned) => left += 1,
             }
         }
+        machine.node.forget_changes(&mut store);
         drop(machine);
         left == 0
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use live::actor::Wait;
-use wire::{GlobalAddr, Mode};
+use wire::{GlobalAddr, Mode, NodeId};
 
 use super::header;
 use super::held::HeldLock;
@@ -230,6 +230,12 @@ impl BytesReadGuard<'_> {
     pub fn words(&self) -> &[AtomicU64] {
         self.inside.words()
     }
+
+    /// Of a lock with copies: the node that has died, or was taken for dead, while one of its threads was inside to write, if nobody has
+    /// written since. What it had begun is not here: the bytes are those of the last release.
+    pub fn writer_that_died(&self) -> Option<NodeId> {
+        self.inside.writer_that_died()
+    }
 }
 
 impl Deref for BytesReadGuard<'_> {
@@ -246,6 +252,12 @@ impl BytesWriteGuard<'_> {
     #[inline]
     pub fn words(&self) -> &[AtomicU64] {
         self.inside.words()
+    }
+
+    /// Of a lock with copies: the node that has died, or was taken for dead, while one of its threads was inside to write, if nobody has
+    /// written since. What it had begun is not here: the bytes are those of the last release.
+    pub fn writer_that_died(&self) -> Option<NodeId> {
+        self.inside.writer_that_died()
     }
 }
 

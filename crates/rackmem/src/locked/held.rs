@@ -3,7 +3,7 @@
 use std::mem::ManuallyDrop;
 
 use live::actor::Wait;
-use wire::{GlobalAddr, Mode, Nanos};
+use wire::{GlobalAddr, Mode, Nanos, NodeId};
 
 use super::header;
 use super::inside::{Inside, Region, Stayed};
@@ -72,6 +72,12 @@ impl HeldLock {
     /// It is held to write.
     pub fn is_to_write(&self) -> bool {
         self.inside.mode == Mode::Write
+    }
+
+    /// Of a lock with copies: the node that has died, or was taken for dead, while one of its threads was inside to write, if nobody has
+    /// written since.
+    pub fn writer_that_died(&self) -> Option<NodeId> {
+        self.look().writer_that_died()
     }
 
     /// Replaces its bytes. False: it is not held to write, or has not so many.

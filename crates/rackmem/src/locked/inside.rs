@@ -9,7 +9,7 @@ use live::actor::{Failure, ThreadContext, Wait};
 use live::memory::locks::{Entered, Left, LockCopies, LockWatches};
 use wire::{GlobalAddr, Mode, Nanos, NodeId, Refusal, SIZED, region_bytes};
 
-use super::header;
+use super::{header, lasting};
 use crate::addresses::{aligned, of_a_node};
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
@@ -67,7 +67,7 @@ impl Region {
     /// The lock of `len` bytes at `addr`, rounded up to whole words.
     pub(super) fn new(handle: &NodeHandle, addr: GlobalAddr, len: u64) -> Result<Self, Error> {
         let inner = Arc::clone(&handle.inner);
-        let len = region_of(addr, len, inner.config.nodes, (inner.largest_region(), inner.config.memory))?;
+        let len = region_of(addr, len, handle.memories(), (inner.largest_region(), inner.config.memory))?;
         Ok(Self { inner, addr, len, is_headed: false })
     }
 
@@ -197,6 +197,11 @@ impl Region {
         handle: &mut NodeHandle,
         (inside, was_lost): (Inside<'_>, bool),
     ) -> Result<(), Error> {
+        if self.inner.is_lasting(self.addr) && !handle.is_attached() {
+            // It has ended when others get in.
+            inside.end_lasting(false)?;
+            return handle.free(self.addr);
+        }
         match handle.free(self.addr) {
             Ok(()) => inside.end(handle, false),
             Err(why) if was_lost => inside.end(handle, true).and(Err(why)),
@@ -248,6 +253,14 @@ impl Region {
         wait: Wait,
     ) -> Result<Option<Entered<'a>>, Error> {
         let lock = (self.addr, self.len);
+        if self.inner.is_lasting(self.addr) {
+            return lasting::take(
+                handle,
+                (&self.inner, copies),
+                (self.addr, self.len, self.is_headed),
+                (mode, wait),
+            );
+        }
         let taken = handle.at_node().take(lock, mode, wait);
         let entered = match taken {
             Err(Failure::Refused(Refusal::Outdated)) if wait == Wait::Reclaim => false,
@@ -333,6 +346,9 @@ impl Inside<'_> {
     /// Ends the lock: this thread is inside to write, and never leaves. Or the lock is lost, once more.
     pub(super) fn end(self, handle: &mut NodeHandle, is_lost: bool) -> Result<(), Error> {
         assert!(self.mode == Mode::Write, "only a writer is alone");
+        if self.region.inner.is_lasting(self.region.addr) && !handle.is_attached() {
+            return self.end_lasting(true);
+        }
         let inside = ManuallyDrop::new(self);
         let Region { inner: ref rack, addr, len, .. } = *inside.region;
         if let Some(attached) = rack.attached() {
@@ -340,6 +356,21 @@ impl Inside<'_> {
         }
         inside.entered.end();
         handle.at_node().end(addr, is_lost).map_err(|why| failed(why, addr, u64::from(region_bytes(len))))
+    }
+}
+
+impl Inside<'_> {
+    /// Ends a lock with copies.
+    fn end_lasting(self, stays: bool) -> Result<(), Error> {
+        let inside = ManuallyDrop::new(self);
+        lasting::end(&inside.region.inner, inside.region.addr, inside.node, inside.entered, stays)
+    }
+
+    /// The node that has died, or was taken for dead, while a thread of it was inside to write a lock with copies, if nobody has written
+    /// since.
+    pub(super) fn writer_that_died(&self) -> Option<NodeId> {
+        let Region { inner, addr, .. } = self.region;
+        if inner.is_lasting(*addr) { inner.lasting.writer_that_died(self.entered.number()) } else { None }
     }
 }
 
@@ -356,7 +387,7 @@ impl Inside<'_> {
     #[cold]
     #[inline(never)]
     fn tell(&self) {
-        let Region { inner, addr, .. } = self.region;
+        let Region { inner, addr, len, .. } = self.region;
         if let Some(attached) = inner.attached() {
             // Every copy's gate is closed there.
             return attached.left(&inner.memory(self.node).locks, self.entered, self.mode);
@@ -365,6 +396,9 @@ impl Inside<'_> {
             && let Some(watch) = self.watches().of(*addr)
         {
             watch.left(self.watches().now());
+        }
+        if inner.is_lasting(*addr) {
+            return lasting::left(inner, (*addr, *len), (self.node, self.mode), self.entered);
         }
         inner.at(self.node, &mut ThreadContext::new(addr.bits())).left(*addr);
     }

@@ -10,6 +10,7 @@
 //! | `bytes.rs` | [`LockedBytes`]: a region of plain bytes |
 //! | `held.rs` | a held lock as [`LockMemory`](crate::LockMemory) has it, for applications that run on simulated racks, too |
 //! | `inside.rs` | entering and leaving, for all of them |
+//! | `lasting.rs` | the same where locks and data outlive nodes |
 //! | `header.rs` | the words in front of a value: poison, and fencing numbers |
 //! | `making.rs` | regions made and taken away, without their type |
 //! | `view.rs` | the words of a region as values and bytes: the unsafe code |
@@ -24,6 +25,7 @@ mod error;
 pub(crate) mod header;
 mod held;
 mod inside;
+pub(crate) mod lasting;
 mod making;
 mod regions;
 mod typed;

@@ -293,6 +293,12 @@ impl<'a, T> LockedReadGuard<'a, T> {
             Err(flaw) => Err(refused(&inside, flaw)),
         }
     }
+
+    /// Of a lock with copies: the node that has died, or was taken for dead, while one of its threads was inside to write, if nobody has
+    /// written since. What it had begun is not here: the value is that of the last release.
+    pub fn writer_that_died(&self) -> Option<NodeId> {
+        self.inside.writer_that_died()
+    }
 }
 
 impl<'a, T> LockedWriteGuard<'a, T> {
@@ -330,6 +336,12 @@ impl<'a, T> LockedWriteGuard<'a, T> {
     /// a smaller one, is not changed by a holder that was taken for dead and does not know it yet.
     pub fn fence(&self) -> u64 {
         header::fence(self.inside.words())
+    }
+
+    /// Of a lock with copies: the node that has died, or was taken for dead, while one of its threads was inside to write, if nobody has
+    /// written since. What it had begun is not here: the value is that of the last release.
+    pub fn writer_that_died(&self) -> Option<NodeId> {
+        self.inside.writer_that_died()
     }
 }
 

@@ -36,7 +36,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use live::actor::Failure;
-use wire::{Discipline, NodeId, Refusal};
+use wire::{NodeId, Refusal};
 use zerocopy::IntoBytes as _;
 
 pub use error::NameError;
@@ -47,6 +47,7 @@ pub use spec::{NamedInfo, NamedSpec};
 pub use value::{ByteValue, Value};
 
 use crate::addresses::of_a_node;
+use crate::copies::can_have_copies;
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
 use request::{Answer, Request, What};
@@ -115,7 +116,7 @@ impl NodeHandle {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn named<'a, T: Nameable>(&'a mut self, name: &'a str) -> Named<'a, T> {
-        let copies = self.keeps_copies && T::spec(None).discipline == Discipline::Coherent;
+        let copies = self.keeps_copies && can_have_copies(T::spec(None).discipline);
         Named { handle: self, name, tag: None, copies, of: PhantomData }
     }
 
@@ -178,7 +179,7 @@ impl NodeHandle {
     }
 
     /// Opens or makes what has a name, of no type: for bindings, where programs say what they mean. `contents` is what something
-    /// new begins with, as [`Nameable::contents`] says; zeroes follow. What is coherent has copies, if this handle
+    /// new begins with, as [`Nameable::contents`] says; zeroes follow. What can have copies has them, if this handle
     /// [keeps copies](NodeHandle::keep_copies).
     ///
     /// # Errors
@@ -191,7 +192,7 @@ impl NodeHandle {
         spec: NamedSpec,
         contents: Vec<u8>,
     ) -> Result<NamedInfo, NameError> {
-        let copies = self.keeps_copies && spec.discipline == Discipline::Coherent;
+        let copies = self.keeps_copies && can_have_copies(spec.discipline);
         self.name_with(name, mode, (spec, copies), contents)
     }
 
@@ -205,7 +206,7 @@ impl NodeHandle {
         if copies && self.inner.config.copies == 1 {
             return Err(Error::NoCopies.into());
         }
-        if copies && spec.discipline != Discipline::Coherent {
+        if copies && !can_have_copies(spec.discipline) {
             return Err(NameError::NoCopies { name: name.to_owned(), spec: Box::new(spec) });
         }
         // All of an embedded rack dies at once.

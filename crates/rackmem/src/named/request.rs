@@ -18,6 +18,7 @@ use super::spec::{NamedInfo, NamedSpec};
 use super::{LONGEST_NAME, is_usable, locks};
 use crate::Error;
 use crate::attach::{error_of, error_words};
+use crate::copies::can_have_copies;
 use crate::rack::random_session;
 
 /// What is to be done with a name.
@@ -129,7 +130,7 @@ impl Request {
             && (tag.is_empty() || is_usable(tag, most));
         let contents = contents.to_vec();
         // Nothing else has copies.
-        let can_be = copies == 0 || copies == 1 && spec.discipline == Discipline::Coherent;
+        let can_be = copies == 0 || copies == 1 && can_have_copies(spec.discipline);
         (is_usable && can_be).then_some(Self {
             what,
             keeper,

@@ -64,6 +64,7 @@ use wire::{GlobalAddr, Mode};
 
 pub use self::gate::Left;
 pub use self::hints::LockHints;
+pub use self::sized::counted;
 pub use self::store::LockStoreOf;
 pub use self::times::{BUCKETS, Times};
 pub use self::watch::{LockWatch, LockWatches, MOST_WATCHED, Waiting, WatchedLock};

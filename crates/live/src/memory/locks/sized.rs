@@ -2,6 +2,7 @@
 //!
 //! What must always hold: whatever the word says, a part lies in its region, and has the word.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use transport::Contents;
@@ -20,6 +21,11 @@ pub(super) fn bytes(first: Contents<'_>, len: u32) -> u32 {
     let most = u64::from(region_bytes(len));
     let count = says.checked_next_multiple_of(8).unwrap_or(most).clamp((WORDS as u64 * 8).min(most), most);
     u32::try_from(count).expect("at most the region")
+}
+
+/// The same of a region of this length, sized or not, in these words.
+pub fn counted(words: &[AtomicU64], len: u32) -> usize {
+    if len & SIZED == 0 { region_bytes(len) as usize } else { bytes(Contents::Shared(words), len) as usize }
 }
 
 /// What counts of a region of this length.

@@ -60,6 +60,14 @@ impl<R: Rules> Node<R> {
         Started::Slot(slot)
     }
 
+    /// This node counts no more, and its cache is dropped: nobody has a use for what it has changed.
+    pub fn forget_changes<S: Store>(&mut self, store: &mut S) {
+        let copies = &mut self.copies;
+        copies.changed.clear();
+        copies.owned.clear();
+        core::mem::take(&mut copies.given).values().for_each(|data| store.discard(*data));
+    }
+
     /// A packet about batches.
     pub(crate) fn on_packet_of_copies<S: Store>(
         &mut self,

@@ -326,6 +326,15 @@ pub(crate) fn a_batch_does_its_operations_in_order_and_says_what_came_of_each(no
 /// One test for each of them.
 macro_rules! everywhere {
     ($nodes:ident) => {
+        crate::locks_everywhere::everywhere!($nodes, with copies, too);
+        crate::locks_everywhere::everywhere!($nodes:
+            what_is_no_lock_is_refused_with_what_is_wrong
+            a_thread_holds_many_locks_at_once
+            memory_of_other_locks_is_taken_in_and_given_back
+        );
+    };
+    // A lock with copies is that of a whole allocation, in coherent memory, and one of a bounded number that a node is inside of.
+    ($nodes:ident, with copies, too) => {
         crate::locks_everywhere::everywhere!($nodes:
             a_counter_misses_no_increment_and_nobody_sees_half_of_one
             readers_go_on_beside_each_other_and_what_they_read_is_not_undone
@@ -334,16 +343,13 @@ macro_rules! everywhere {
             a_wait_ends_in_time_without_the_lock_and_later_waits_get_it
             a_lock_that_was_waited_for_in_vain_still_goes_to_whoever_waits_on
             a_panic_while_writing_poisons_the_value_on_every_node_until_that_is_cleared
-            what_is_no_lock_is_refused_with_what_is_wrong
             a_freed_lock_is_gone_for_everybody
             locks_are_held_beyond_their_handles_and_apart_from_each_other
-            a_thread_holds_many_locks_at_once
             block_locks_let_writers_be_alone_and_readers_together
             a_batch_does_its_operations_in_order_and_says_what_came_of_each
             regions_come_and_go_and_grow_and_are_what_they_were_on_every_node
             nobody_sees_regions_of_two_versions
             a_list_that_cannot_be_changed_so_stays_as_it_was
-            memory_of_other_locks_is_taken_in_and_given_back
             a_panic_while_regions_change_poisons_them
             regions_with_a_name_are_found_with_their_room_and_go_with_it
         );

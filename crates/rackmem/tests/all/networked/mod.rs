@@ -4,6 +4,7 @@ mod chains;
 mod copies;
 mod draining;
 mod histories;
+mod lasting_locks;
 mod lasting_names;
 mod leaving;
 mod lies;
