@@ -82,7 +82,7 @@ impl Inner {
 
 /// Memory for a lock over so many bytes, which are zeroes.
 pub(crate) fn make(handle: &mut NodeHandle, len: u64, memory: NodeId) -> Result<GlobalAddr, Error> {
-    let most = u64::from(handle.inner.largest_region());
+    let most = handle.inner.largest_region();
     if len == 0 {
         return Err(Error::BadSize { len, most });
     }
