@@ -110,6 +110,16 @@ impl KvStore {
         })
     }
 
+    /// What makes another store like this one: with as many buckets, on racks with such blocks.
+    pub fn config(&self) -> KvConfig {
+        KvConfig {
+            expected_keys: self.buckets * self.geometry.slots().div_ceil(2) as u64,
+            placement: self.placement,
+            homes: Some(self.homes).filter(|homes| *homes > 0),
+            salt: self.salt,
+        }
+    }
+
     /// Allocates the pieces of the bucket array, one node after the other, and then the root.
     async fn allocate<M: Memory>(
         mem: &mut M,

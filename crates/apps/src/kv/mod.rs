@@ -170,6 +170,9 @@ impl KvStore {
         self.root
     }
 
+    /// The longest value that any store takes.
+    pub const LONGEST_VALUE: usize = record::LONGEST_VALUE;
+
     /// The longest key that this store takes: 1024 bytes, and 32 less than a block.
     pub fn longest_key(&self) -> usize {
         record::LONGEST_KEY.min(self.block.len() - 32)

@@ -118,15 +118,17 @@ pub(super) fn add(bytes: &mut [u8], key: &[u8], value: &[u8]) {
     set_used(bytes, used(bytes) + record_bytes(key.len(), value.len()));
 }
 
-/// How many records there are.
-#[cfg(test)]
-fn count(bytes: &[u8]) -> usize {
-    let (mut start, mut count) = (HEAD, 0);
-    while start < HEAD + used(bytes) {
-        start += record_bytes(length(bytes, start), length(bytes, start + 4));
-        count += 1;
-    }
-    count
+/// The keys and values of all records.
+pub(super) fn records(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let (mut start, until) = (HEAD, HEAD + used(bytes));
+    std::iter::from_fn(move || {
+        (start < until).then(|| {
+            let (key_len, value_len) = (length(bytes, start), length(bytes, start + 4));
+            let record = &bytes[start + LENGTHS..][..key_len + value_len];
+            start += record_bytes(key_len, value_len);
+            record.split_at(key_len)
+        })
+    })
 }
 
 #[cfg(test)]
@@ -147,12 +149,13 @@ mod tests {
         let middle = find(&bytes, b"").unwrap();
         remove(&mut bytes, middle);
         assert_eq!((of(&bytes, b""), of(&bytes, b"a")), (None, Some(b"first".to_vec())));
-        assert_eq!((of(&bytes, b"ab"), count(&bytes)), (Some(Vec::new()), 2));
+        assert_eq!(of(&bytes, b"ab"), Some(Vec::new()));
+        assert!(records(&bytes).eq([(&b"a"[..], &b"first"[..]), (b"ab", b"")]));
         let first = find(&bytes, b"a").unwrap();
         value_mut(&mut bytes, first).copy_from_slice(b"FIRST");
         assert_eq!(of(&bytes, b"a"), Some(b"FIRST".to_vec()));
         assert_eq!(room(&bytes), 240 - record_bytes(1, 5) - record_bytes(2, 0));
         set_next(&mut bytes, GlobalAddr::from_bits(4096));
-        assert_eq!((next(&bytes), count(&bytes)), (Some(GlobalAddr::from_bits(4096)), 2));
+        assert_eq!((next(&bytes), records(&bytes).count()), (Some(GlobalAddr::from_bits(4096)), 2));
     }
 }

@@ -28,11 +28,14 @@
 //! ```
 
 mod bucket;
+mod listing;
 mod operations;
 
 use std::sync::Arc;
 
 use rackmem::{Discipline, GlobalAddr, LockedBytes, NodeHandle, NodeId};
+
+pub use listing::Record;
 
 use crate::kv::Error;
 use crate::kv::hash::KeyHash;
@@ -101,15 +104,33 @@ impl LockedStore {
     /// A new store, its buckets spread over all nodes.
     ///
     /// # Errors
-    /// If the rack's memory fails, or is full.
+    /// If the rack's memory fails, or is full. What was allocated until then is given back.
     pub fn create(handle: &mut NodeHandle, config: &LockedStoreConfig) -> Result<Self, Error> {
+        let mut allocated = Vec::new();
+        let root = Self::allocate(handle, config, &mut allocated);
+        root.and_then(|root| Self::open(handle, root)).inspect_err(|_| {
+            for addr in allocated {
+                // Nobody has seen it. If it cannot be given back, its node is gone.
+                let _ = handle.free(addr);
+            }
+        })
+    }
+
+    /// Makes the root and the buckets.
+    fn allocate(
+        handle: &mut NodeHandle,
+        config: &LockedStoreConfig,
+        allocated: &mut Vec<GlobalAddr>,
+    ) -> Result<GlobalAddr, Error> {
         let nodes = handle.nodes() as u64;
         let (len, count) = (config.bucket_bytes(), config.buckets(handle.nodes()));
         let each = count / nodes;
         let root = handle.alloc((WORDS + nodes) * 8, handle.id(), Discipline::Coherent)?;
+        allocated.push(root);
         for node in 0..nodes {
             let home = NodeId(u16::try_from(node).expect("at most 64 nodes"));
             let piece = handle.alloc(each * len as u64, home, Discipline::Locked)?;
+            allocated.push(piece);
             for bucket in 0..each {
                 let lock = handle.rwlock(piece + bucket * len as u64, len)?;
                 bucket::clear(&mut lock.write(handle)?);
@@ -120,7 +141,7 @@ impl LockedStore {
             handle.write_word(root + word * 8, value)?;
         }
         handle.write_word(root, MAGIC)?;
-        Self::open(handle, root)
+        Ok(root)
     }
 
     /// The store whose root is there, which [`LockedStore::root`] has named.
@@ -154,8 +175,18 @@ impl LockedStore {
         LONGEST_KEY.min(self.most_record())
     }
 
+    /// What makes another store like this one: with buckets of this size, and on a rack of as many nodes as many of them.
+    pub fn config(&self) -> LockedStoreConfig {
+        let each = (self.bucket_bytes - bucket::HEAD) / RECORDS / 8 * 8;
+        LockedStoreConfig {
+            expected_keys: self.buckets.len() as u64 * KEYS_FOR_FOUR_BUCKETS / 4,
+            record_bytes: each - bucket::record_bytes(0, 0),
+            salt: self.salt,
+        }
+    }
+
     /// The most that a key and its value take together.
-    fn most_record(&self) -> usize {
+    pub(crate) fn most_record(&self) -> usize {
         self.bucket_bytes - bucket::HEAD - bucket::record_bytes(0, 0)
     }
 

@@ -138,7 +138,7 @@ impl LockedStore {
         Ok(handle.free(self.root)?)
     }
 
-    fn further(&self, handle: &NodeHandle, addr: GlobalAddr) -> Result<LockedBytes, Error> {
+    pub(super) fn further(&self, handle: &NodeHandle, addr: GlobalAddr) -> Result<LockedBytes, Error> {
         Ok(handle.rwlock(addr, self.bucket_bytes)?)
     }
 }
