@@ -1,6 +1,6 @@
 //! rackmem: applications, written once against the API.
 //!
-//! All of it but [`chains`], [`kv_locked`], [`kv_mapped`], [`named`] and [`objects`] is generic over [`rackmem::Memory`], so that the same code runs on live racks (where every
+//! All of it but [`chains`], [`kv_locked`], [`kv_mapped`], [`named`], [`objects`] and [`snapshot`] is generic over [`rackmem::Memory`], so that the same code runs on live racks (where every
 //! future is ready at its first poll) and on simulated ones (where a worker is suspended while virtual time
 //! passes).
 //!
@@ -13,6 +13,7 @@
 //! | [`kv_mapped`] | the same in mapped memory, of plain atomics: for racks of processes only |
 //! | [`named`] | stores that other programs find by a name |
 //! | [`objects`] | a read-mostly store whose buckets are read whole, one-sidedly: for live racks only |
+//! | [`snapshot`] | what a name names, saved into a file and brought back |
 //! | [`tpcc`] | TPC-C on transactions |
 //! | [`tree`] | an ordered index on coherent memory: a B+ tree |
 //! | [`tx`] | transactions on tables in coherent memory: two-phase locking without waiting |
@@ -25,6 +26,7 @@ pub mod kv_locked;
 pub mod kv_mapped;
 pub mod named;
 pub mod objects;
+pub mod snapshot;
 pub mod tpcc;
 pub mod tree;
 pub mod tx;

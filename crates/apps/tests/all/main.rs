@@ -21,6 +21,10 @@ mod objects_operations;
 #[allow(dead_code, reason = "the tests of the library use all of it")]
 #[path = "../../../rackmem/tests/all/networked/rig.rs"]
 mod rig;
+mod snapshot_deaths;
+mod snapshot_files;
+mod snapshot_moments;
+mod snapshots;
 mod support;
 mod tpcc;
 mod tree;
