@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::daemon::snapshots::{restore, save};
 use crate::daemon::{drain, names, node, status, switch, up, write};
 use crate::fault::Fault;
 use crate::processes::{Job, child};
@@ -18,6 +19,7 @@ Examples:
   rackmem up                                     a rack of processes on this machine, until Ctrl-C
   rackmem status                                 how that rack is
   rackmem names                                  what has a name there
+  rackmem snapshot users users.snap              saves what a name names into a file; rackmem restore brings it back
   rackmem drain --node 2                         has a node leave it, and others keep what it has with copies
   rackmem pipeline                               what FlowCC takes of a switch chip, stage by stage
 
@@ -74,6 +76,10 @@ enum Command {
     Status(status::Args),
     /// List what has a name in a rack of processes: its kind, type, size, home and maker
     Names(names::Args),
+    /// Save what a name of a rack of processes names into a file
+    Snapshot(save::Args),
+    /// Bring back what rackmem snapshot has saved
+    Restore(restore::Args),
     /// Have a node leave a rack of processes, when others have what it keeps of memory with copies
     Drain(drain::Args),
     /// Write a commented rack file to standard output
@@ -94,6 +100,8 @@ impl CommandLine for Rackmem {
             Command::Node(args) => daemon::node::run(&args),
             Command::Status(args) => daemon::status::run(&args),
             Command::Names(args) => daemon::names::run(&args),
+            Command::Snapshot(args) => daemon::snapshots::save::run(&args),
+            Command::Restore(args) => daemon::snapshots::restore::run(&args),
             Command::Drain(args) => daemon::drain::run(&args),
             Command::RackFile(args) => daemon::write::rack_file(&args),
             Command::Key(args) => daemon::write::key(&args),

@@ -11,6 +11,7 @@
 //! | `drain.rs` | `rackmem drain` |
 //! | `status/` | `rackmem status`, and the socket that answers it |
 //! | `names/` | `rackmem names` |
+//! | `snapshots/` | `rackmem snapshot`, `rackmem restore` |
 //! | `metrics/` | `--metrics`: Prometheus over HTTP |
 //! | `write.rs` | `rackmem rack-file`, `rackmem key` |
 //! | `runtime.rs` | the directory of the rack's sockets |
@@ -26,6 +27,7 @@ pub(crate) mod node;
 mod owner;
 mod peers;
 mod runtime;
+pub(crate) mod snapshots;
 pub(crate) mod status;
 pub(crate) mod switch;
 pub(crate) mod up;

@@ -1,4 +1,4 @@
-//! Which rack `rackmem status`, `rackmem names` and `rackmem drain` are about: the one of a file, or the one that runs on this machine.
+//! Which rack `rackmem status`, `names`, `snapshot`, `restore` and `drain` are about: the one of a file, or the one that runs on this machine.
 //!
 //! What must always hold: a rack that was not named is shown only if no other one can be meant, and it is said which.
 

@@ -10,6 +10,7 @@ mod named;
 mod named_steps;
 mod names;
 mod rig;
+mod snapshots;
 mod start;
 mod wires;
 
