@@ -118,7 +118,8 @@ impl Kind {
 
     /// True if it is kept by several nodes, where a handle [keeps copies](rackmem::NodeHandle::keep_copies).
     pub const fn can_have_copies(self) -> bool {
-        !matches!(self, Self::Words | Self::Objects)
+        // Of a store in locks, many are in one allocation.
+        !matches!(self, Self::Words | Self::Objects | Self::LockedStore)
     }
 
     /// True if it has entries: a store keys, and a lock regions. All else is so many bytes.

@@ -85,9 +85,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     };
     let kind = snapshot.about().kind;
     if args.copies && !kind.can_have_copies() {
-        return Err(Fault::usage(format_args!(
-            "--copies: in {shown} are {kind}, of which there are no copies"
-        )));
+        return Err(Fault::usage(format_args!("--copies: what is in {shown} ({kind}) cannot have copies")));
     }
     let meant = args.which.meant()?;
     let status = meant.ask().ok();

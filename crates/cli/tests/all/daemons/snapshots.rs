@@ -183,7 +183,11 @@ fn what_cannot_be_saved_or_brought_back_is_said_with_what_to_do_and_leaves_nothi
         (&["restore", "new", "cut"][..], 2, "cut: the snapshot is cut short"),
         (&["restore", "new", "damaged"], 2, "damaged: the snapshot is damaged"),
         (&["restore", "new", "future"], 2, "snapshot of version 9, and this program knows version 1"),
-        (&["restore", "new", "words", "--copies"], 2, "--copies: in words are words"),
+        (
+            &["restore", "new", "words", "--copies"],
+            2,
+            "--copies: what is in words (words) cannot have copies",
+        ),
         (&["restore", "new", "three", "--copies"], 1, "--copies: rack `up`: "),
         (&["restore", &long, "three"], 2, "is no name"),
         (
