@@ -1,13 +1,19 @@
 //! Files that are not as they were written: none is taken for a snapshot, and nothing in the rack is changed.
 
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 
 use apps::kv::{KvConfig, KvStore};
+use apps::kv_locked::{LockedStore, LockedStoreConfig};
 use apps::named;
 use apps::snapshot::{self, Error, Existing, Snapshot};
-use rackmem::{Locked, NodeHandle, NodeId, Region, Value, block_on};
+use rackmem::{
+    ByteObjects, Config, Locked, LockedRegions, NodeHandle, NodeId, Rack, Region, Value, Words, block_on,
+};
+use random::Dice;
 
 use crate::snapshots::{WAIT, rack, restored, saved};
+use crate::support::{self, Replay};
 
 /// A small one of each way in which content is kept.
 fn files(here: &mut NodeHandle) -> Vec<Vec<u8>> {
@@ -130,6 +136,74 @@ fn what_makes_no_sense_is_refused_also_with_the_right_checksums() {
         assert!(matches!(why, Error::Malformed { .. }), "{why}");
     }
     assert_eq!(here.names("").unwrap().len(), 2);
+}
+
+/// What a file says is what somebody has written into it: whatever that is, it is refused, or it is what is made.
+#[test]
+fn whatever_stands_in_a_file_with_the_right_checksums_is_refused_or_made() {
+    for seed in support::seeds(3000) {
+        let _replay = Replay {
+            file: "snapshot_files",
+            test: "whatever_stands_in_a_file_with_the_right_checksums_is_refused_or_made",
+            seed,
+        };
+        let mut random = Dice::new(seed);
+        let config = Config { nodes: 1, memory: 1 << 20, cache: 1 << 20, ..Config::default() };
+        let rack = Rack::embedded(config).unwrap();
+        let mut here = rack.node(NodeId(0));
+        let mut file = whatever(&mut here, random.pick(8));
+        for _ in 0..1 + random.pick(3) {
+            // Not in the heads of records, so that these can be found.
+            let at = loop {
+                let at = 12 + random.pick(file.len() - 12);
+                if payloads(&file).iter().any(|payload| payload.contains(&at)) {
+                    break at;
+                }
+            };
+            file[at] = [0, 1, 2, 8, 255, random.pick(256) as u8][random.pick(6)];
+        }
+        let Ok(mut snapshot) = Snapshot::open(Cursor::new(signed(&file))) else { continue };
+        // Refused for want of memory, or because of what has the name.
+        let _ = snapshot.restore(&mut here, "new", Existing::Keep, WAIT);
+        let _ = snapshot.restore(&mut here, "it", Existing::Replace, WAIT);
+    }
+}
+
+/// One of each kind.
+fn whatever(here: &mut NodeHandle, kind: usize) -> Vec<u8> {
+    match kind {
+        0 => drop(here.named::<Locked<u64>>("it").create(7).unwrap()),
+        1 => {
+            let it = here.named::<LockedRegions>("it").create(256).unwrap();
+            it.write(here).unwrap().replace(&[[1; 9], [2; 9]]).unwrap();
+        }
+        2 => drop(here.named::<Value<u64>>("it").create(7).unwrap()),
+        3 => drop(here.named::<Region>("it").create(100).unwrap()),
+        4 => drop(here.named::<Words<u32>>("it").create(3).unwrap()),
+        5 => drop(here.named::<ByteObjects>("it").create((3, 7)).unwrap()),
+        6 => {
+            let config = KvConfig { expected_keys: 9, ..KvConfig::default() };
+            let it: KvStore = named::open_or(here, "it", &config).unwrap();
+            block_on(it.put(here, b"key", b"value")).unwrap();
+        }
+        _ => {
+            let config = LockedStoreConfig { expected_keys: 9, ..LockedStoreConfig::default() };
+            let it: LockedStore = named::open_or(here, "it", &config).unwrap();
+            it.put(here, b"key", b"value").unwrap();
+        }
+    }
+    saved(here, "it").0
+}
+
+/// Where the payloads of the records of a file are.
+fn payloads(file: &[u8]) -> Vec<Range<usize>> {
+    let (mut at, mut all) = (12, Vec::new());
+    while at < file.len() {
+        let len = u32::from_le_bytes(file[at + 4..at + 8].try_into().unwrap()) as usize;
+        all.push(at + 8..at + 8 + len);
+        at += 16 + len;
+    }
+    all
 }
 
 /// The file with the checksums that it should have.

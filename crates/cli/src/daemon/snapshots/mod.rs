@@ -13,7 +13,9 @@ pub(crate) mod restore;
 pub(crate) mod save;
 mod whole_file;
 
-use std::time::Duration;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use apps::snapshot::{About, Error};
 use rackmem::{NameError, NodeHandle, RackFile};
@@ -21,10 +23,45 @@ use serde::Serialize;
 
 use super::names::asking;
 use crate::fault::Fault;
+use crate::interrupt::Interrupt;
 use crate::size::Bytes;
 
 /// How long a rack may take until one of its daemons serves.
 const MOST_WAIT: Duration = Duration::from_secs(10);
+
+/// Between two looks at whether to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Does something in a thread of its own, so that Ctrl-C ends the command also while the rack does not answer, or a lock is not to be
+/// had. None: the thread has not ended within `grace` after Ctrl-C.
+fn unless_stopped<R: Send + 'static>(
+    stop: &Interrupt,
+    grace: Duration,
+    work: impl FnOnce() -> R + Send + 'static,
+) -> Result<Option<R>, Fault> {
+    let (done, answer) = mpsc::channel();
+    // Nobody may listen any more.
+    let working = move || drop(done.send(work()));
+    let thread = thread::Builder::new().name("snapshot".to_owned()).spawn(working);
+    thread.map_err(|why| Fault::failed(format_args!("the system gives no thread: {why}")))?;
+    let mut until = None;
+    loop {
+        match answer.recv_timeout(LOOK_EVERY) {
+            Ok(result) => return Ok(Some(result)),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Fault::Crashed(
+                    "a thread panicked: what it says above is a bug of rackmem".into(),
+                ));
+            }
+            Err(RecvTimeoutError::Timeout) if stop.requested() => {
+                if Instant::now() >= *until.get_or_insert_with(|| Instant::now() + grace) {
+                    return Ok(None);
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
 
 /// A way into the rack.
 fn attach(file: &RackFile) -> Result<NodeHandle, Fault> {

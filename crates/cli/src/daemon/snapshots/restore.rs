@@ -10,7 +10,7 @@ use rackmem::RackFile;
 use serde::Serialize;
 
 use super::super::status::find::Which;
-use super::{Content, attach, failed};
+use super::{Content, attach, failed, unless_stopped};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -57,6 +57,9 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// For how long what is in hand may take after Ctrl-C.
+const GRACE: Duration = Duration::from_secs(1);
+
 /// How it ended.
 #[derive(Serialize, Debug)]
 struct Outcome<'a> {
@@ -97,7 +100,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     }
     let existing = if args.replace { Existing::Replace } else { Existing::Keep };
     let wait = Duration::from_secs(args.wait.into());
-    let restored = snapshot.restore(&mut handle, &args.name, existing, wait);
+    let name = args.name.clone();
+    let restored =
+        unless_stopped(&stop, GRACE, move || snapshot.restore(&mut handle, &name, existing, wait))?;
+    let restored = restored.ok_or_else(|| {
+        say!(
+            "{:?} may have a part of {shown} now: what was in hand had not ended a second after Ctrl-C",
+            args.name
+        );
+        Fault::Interrupted
+    })?;
     let Restored { about, made, copies, bytes, entries, .. } =
         restored.map_err(|why| unrestored(args, &rack, &why, &stop))?;
     if args.copies && !copies {

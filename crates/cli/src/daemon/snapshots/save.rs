@@ -2,17 +2,14 @@
 
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::Duration;
 
 use apps::snapshot::{self, Error, Saved};
-use rackmem::NodeHandle;
 use serde::Serialize;
 
 use super::super::status::find::Which;
 use super::whole_file::{WholeFile, unwritten};
-use super::{Content, attach, failed};
+use super::{Content, attach, failed, unless_stopped};
 use crate::fault::Fault;
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -51,9 +48,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Between two looks at whether to stop.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
-
 /// How it ended.
 #[derive(Serialize, Debug)]
 struct Outcome<'a> {
@@ -74,8 +68,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let meant = args.which.meant()?;
     let status = meant.ask().ok();
     let rack = meant.file(status.as_ref()).map_err(Fault::failed)?;
-    let handle = attach(&rack)?;
-    let saved = saved(args, handle, &file, &stop)?.map_err(|why| match &why {
+    let mut handle = attach(&rack)?;
+    let (name, wait) = (args.name.clone(), Duration::from_secs(args.wait.into()));
+    let out = BufWriter::new(file.writer()?);
+    // What is in hand when it is to stop is only read.
+    let saved = unless_stopped(&stop, Duration::ZERO, move || snapshot::save(&mut handle, &name, wait, out))?;
+    let saved = saved.ok_or(Fault::Interrupted)?.map_err(|why| match &why {
         Error::Write(why) => unwritten(&args.file, why),
         why => failed(&rack, why),
     })?;
@@ -89,34 +87,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
         moment: moment.to_string(),
     };
     output::show(args.json, "snapshot", &outcome, || text(&outcome))
-}
-
-/// Saves it. Ctrl-C ends that also while the rack does not answer: what its thread has in hand is only read.
-fn saved(
-    args: &Args,
-    mut handle: NodeHandle,
-    file: &WholeFile,
-    stop: &Interrupt,
-) -> Result<Result<Saved, Error>, Fault> {
-    let (name, wait) = (args.name.clone(), Duration::from_secs(args.wait.into()));
-    let out = BufWriter::new(file.writer()?);
-    let (done, answer) = mpsc::channel();
-    let saving = move || {
-        // Nobody listens any more after Ctrl-C.
-        let _ = done.send(snapshot::save(&mut handle, &name, wait, out));
-    };
-    let thread = thread::Builder::new().name("saving".to_owned()).spawn(saving);
-    thread.map_err(|why| Fault::failed(format_args!("the system gives no thread: {why}")))?;
-    loop {
-        match answer.recv_timeout(LOOK_EVERY) {
-            Ok(saved) => return Ok(saved),
-            Err(RecvTimeoutError::Disconnected) => {
-                return Err(Fault::Crashed(format!("{:?} was not saved", args.name)));
-            }
-            Err(RecvTimeoutError::Timeout) if stop.requested() => return Err(Fault::Interrupted),
-            Err(RecvTimeoutError::Timeout) => {}
-        }
-    }
 }
 
 fn text(outcome: &Outcome<'_>) -> String {

@@ -266,7 +266,12 @@ fn a_lock_that_others_have_is_waited_for_as_long_as_was_said_and_ctrl_c_leaves_n
     let ended = waits.interrupt();
     assert_eq!(ended.status.code(), Some(130), "{}", text(&ended.stderr));
     assert_eq!(files(&home), ["file"]);
+    let waits = home.start(&["restore", "lock", "file", "--replace", "--wait", "600"]);
+    thread::sleep(Duration::from_millis(500));
+    let ended = waits.interrupt();
+    assert_eq!(ended.status.code(), Some(130), "{}", text(&ended.stderr));
     drop(guard);
+    assert_eq!(lock.read(&mut app).map(|it| *it), Ok(1));
     drop(app);
     end(&home, up);
 }
