@@ -141,7 +141,7 @@ fn what_makes_no_sense_is_refused_also_with_the_right_checksums() {
 /// What a file says is what somebody has written into it: whatever that is, it is refused, or it is what is made.
 #[test]
 fn whatever_stands_in_a_file_with_the_right_checksums_is_refused_or_made() {
-    for seed in support::seeds(3000) {
+    for seed in support::seeds(300) {
         let _replay = Replay {
             file: "snapshot_files",
             test: "whatever_stands_in_a_file_with_the_right_checksums_is_refused_or_made",
