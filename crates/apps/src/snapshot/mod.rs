@@ -36,6 +36,9 @@
 //! | [`Words`](rackmem::Words), [`Objects`](rackmem::Objects), [`ByteObjects`](rackmem::ByteObjects) | each word, each object | no |
 //! | [`Chains`](rackmem::Chains) | nothing: [`Error::Unlistable`] | |
 //!
+//! It is of what the name itself names: addresses in that are saved as they are, not what they lead to. So of a [`Rooted`](crate::named::Rooted)
+//! store that is none of these, only the root is.
+//!
 //! Each of these moments is between the beginning and the end of the saving, and [`Saved::moment`] says which it was. What is lost is not
 //! in a file without an error.
 //!
