@@ -13,6 +13,7 @@
 //! | [`kv_mapped`] | the same in mapped memory, of plain atomics: for racks of processes only |
 //! | [`named`] | stores that other programs find by a name |
 //! | [`objects`] | a read-mostly store whose buckets are read whole, one-sidedly: for live racks only |
+//! | [`ordered`] | a store with an order of keys, and scans, on [`tree`] |
 //! | [`snapshot`] | what a name names, saved into a file and brought back |
 //! | [`tpcc`] | TPC-C on transactions |
 //! | [`tree`] | an ordered index on coherent memory: a B+ tree |
@@ -26,6 +27,7 @@ pub mod kv_locked;
 pub mod kv_mapped;
 pub mod named;
 pub mod objects;
+pub mod ordered;
 pub mod snapshot;
 pub mod tpcc;
 pub mod tree;

@@ -18,6 +18,7 @@ mod lasting_store;
 mod lies;
 mod named;
 mod objects_operations;
+mod ordered;
 #[allow(dead_code, reason = "the tests of the library use all of it")]
 #[path = "../../../rackmem/tests/all/networked/rig.rs"]
 mod rig;

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use apps::ordered::OrderedStore;
 use clap::ValueEnum;
 use rackmem::BlockSize;
 use serde::{Deserialize, Serialize};
 
-use super::core_file::{self, Overrides, SCANS};
-use super::engine::{Chains, Choice, Engine};
+use super::core_file::{self, Overrides};
+use super::engine::{Chains, Choice, Engine, MOST_ORDERED_DIGITS};
 use super::workload::{OperationKind, Workload};
 use crate::fault::Fault;
 use crate::processes::TransportKind;
@@ -23,6 +24,7 @@ const EXAMPLES: &str = "\
 Examples:
   rackmem ycsb                                       A, B and C one after another on 8 nodes
   rackmem ycsb --workload A,F --nodes 4 --threads 2
+  rackmem ycsb --workload E                          scans, on a store with an order of keys
   rackmem ycsb --workload ./workloads/workloada --records 1000000
   rackmem ycsb --workload C --directory home         without the switch: the homes do all the work
   rackmem ycsb --store chain --workload A --steering all --steer-reads
@@ -36,9 +38,9 @@ Sizes are bytes or binary units: 4096, 4KiB, 64MiB.";
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A, B, C, D, F, or the path of an unmodified YCSB core property file; several after commas, or by
+    /// A, B, C, D, E, F, or the path of an unmodified YCSB core property file; several after commas, or by
     /// repeating the flag. Each runs on a fresh rack
-    #[arg(short, long, value_name = "A|B|C|D|F|FILE", default_value = "A,B,C")]
+    #[arg(short, long, value_name = "A|B|C|D|E|F|FILE", default_value = "A,B,C")]
     workload: Vec<String>,
 
     /// What carries the rack's messages. With `shm` and `udp` the rack is a process for each node and one for the
@@ -58,7 +60,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..1 << 40))]
     records: Option<u64>,
 
-    /// Operations of each run, all threads together [default: 1000000, or what the file says]
+    /// Operations of each run, all threads together [default: 1000000, 50000 scans, or what the file says]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..1 << 50))]
     operations: Option<u64>,
 
@@ -90,7 +92,8 @@ pub struct Args {
     #[arg(long)]
     pub(crate) peek: bool,
 
-    /// Which engine keeps the records. By default coherent memory, and buckets behind locks for records that do not fit a block
+    /// Which engine keeps the records. By default coherent memory, with an order of keys if there are scans, and buckets behind locks for
+    /// records that do not fit a block
     #[arg(long, value_enum, default_value_t = Choice::Auto)]
     pub(crate) store: Choice,
 
@@ -113,7 +116,7 @@ pub struct Args {
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     lease: Option<u32>,
 
-    /// Nodes that keep each record: 1 to 3. It then outlives the death of one less (only with --store coherent and processes, or with
+    /// Nodes that keep each record: 1 to 3. It then outlives the death of one less (only with --store coherent or ordered and processes, or with
     /// --store chain and without --steering)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=3))]
     copies: Option<u8>,
@@ -192,7 +195,8 @@ impl Args {
 
     /// Which engine a workload runs on.
     pub(crate) fn engine(&self, workload: &Workload) -> Engine {
-        let store = if self.memory_copies() > 1 { Choice::Coherent } else { self.store };
+        let coherent = self.memory_copies() > 1 && self.store == Choice::Auto && !workload.mix.scans();
+        let store = if coherent { Choice::Coherent } else { self.store };
         store.engine(workload, self.block_size, self.chains())
     }
 
@@ -212,8 +216,8 @@ impl Args {
             TransportKind::Wire => {
                 "a switch in the kernel does not find memory with copies: use --transport shm or udp"
             }
-            _ if !matches!(self.store, Choice::Auto | Choice::Coherent) => {
-                "only coherent memory and chains have them: use --store coherent or chain"
+            _ if !matches!(self.store, Choice::Auto | Choice::Coherent | Choice::Ordered) => {
+                "only coherent memory and chains have them: use --store coherent, ordered or chain"
             }
             _ if copies > self.nodes => "each is on a node of its own: take more --nodes",
             _ => return Ok(()),
@@ -232,8 +236,49 @@ impl Args {
         self.steering.keys().map(|keys| Steers { keys, reads: steer_reads, preload })
     }
 
+    /// Scans need an order of keys; and there is none of long keys, or of records that are longer than a block.
+    fn check_order(&self, workload: &Workload) -> Result<(), Fault> {
+        let Workload { name, .. } = workload;
+        let why = match self.engine(workload) {
+            Engine::Ordered if self.block_size.bytes() < LEAST_ORDERED_BLOCK => {
+                format!(
+                    "--store ordered has blocks of {LEAST_ORDERED_BLOCK} bytes or more: take a larger --block-size"
+                )
+            }
+            Engine::Ordered
+                if workload.record_len() > OrderedStore::longest_record(self.block_size.len()) =>
+            {
+                format!(
+                    "--store ordered keeps each record in one block: take a --block-size of more than {} bytes",
+                    workload.record_len()
+                )
+            }
+            Engine::Ordered if workload.names.digits > MOST_ORDERED_DIGITS => {
+                format!(
+                    "--store ordered has keys of at most {MOST_ORDERED_DIGITS} digits: write `zeropadding={MOST_ORDERED_DIGITS}`, or less"
+                )
+            }
+            Engine::Ordered => return Ok(()),
+            _ if !workload.mix.scans() => return Ok(()),
+            engine => format!(
+                "--store {} has no order of keys, and cannot scan: use --store ordered",
+                engine.name()
+            ),
+        };
+        Err(Fault::usage(format_args!("workload {name}: {why}")))
+    }
+
     /// The workloads as the store does them: of chains, values are replaced as a whole.
     pub(crate) fn for_store(&self, workloads: Vec<Workload>) -> Result<Vec<Workload>, Fault> {
+        workloads.iter().try_for_each(|workload| self.check_order(workload))?;
+        if let Some(workload) =
+            workloads.iter().find(|workload| workload.mix.scans()).filter(|_| self.history.is_some())
+        {
+            return Err(Fault::usage(format_args!(
+                "workload {} scans, and a history is one of single keys: leave out --history",
+                workload.name
+            )));
+        }
         if self.store == Choice::Mapped {
             if self.transport == TransportKind::Inline {
                 return Err(Fault::usage(
@@ -335,6 +380,9 @@ impl FromStr for Steering {
     }
 }
 
+/// What a node of the tree takes.
+const LEAST_ORDERED_BLOCK: u64 = 256;
+
 /// The names in a value: itself if there is a file of that name (which may have commas), else what the commas
 /// separate.
 fn names(given: &str) -> Vec<&str> {
@@ -348,13 +396,10 @@ fn letter(name: &str) -> Option<char> {
 }
 
 fn no_letter(letter: char) -> String {
-    match letter.to_ascii_uppercase() {
-        'E' => SCANS.to_owned(),
-        _ => format!(
-            "there is no workload {letter}: --workload takes A, B, C, D, F or the path of a YCSB core property file \
-             (write ./{letter} for a file of that name)"
-        ),
-    }
+    format!(
+        "there is no workload {letter}: --workload takes A, B, C, D, E, F or the path of a YCSB core property file \
+         (write ./{letter} for a file of that name)"
+    )
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
@@ -434,18 +479,37 @@ mod tests {
     }
 
     #[test]
-    fn workload_e_is_refused_for_its_scans_and_other_letters_for_not_being() {
-        for (name, said) in [("e", "scans"), ("Z", "no workload Z")] {
-            let error = args(&["-w", name]).workloads().unwrap_err();
-            assert!(matches!(&error, Fault::Usage(message) if message.contains(said)), "{error:?}");
+    fn scans_are_refused_where_there_is_no_order_and_letters_that_are_none() {
+        let error = args(&["-w", "Z"]).workloads().unwrap_err();
+        assert!(matches!(&error, Fault::Usage(message) if message.contains("no workload Z")), "{error:?}");
+        let checked = |flags: &[&str]| {
+            let args = args(flags);
+            args.for_store(args.workloads().unwrap().0)
+        };
+        for (flags, said) in [
+            (&["-w", "E", "--store", "coherent"][..], "--store coherent has no order of keys, and cannot scan: use --store ordered"),
+            (&["-w", "A,e", "--store", "chain"], "--store chain has no order"),
+            (&["-w", "E", "--block-size", "512"], "take a --block-size of more than 1000 bytes"),
+            (&["-w", "E", "--block-size", "128"], "blocks of 256 bytes or more"),
+            (&["-w", "E", "--history", "file"], "leave out --history"),
+            (&["-w", "E", "--copies", "2"], "add --transport shm or udp"),
+        ] {
+            let error = checked(flags).unwrap_err();
+            assert!(matches!(&error, Fault::Usage(message) if message.contains(said)), "{flags:?}: {error:?}");
         }
+        for flags in [&["-w", "A,E"][..], &["-w", "F", "--store", "ordered"]] {
+            assert!(checked(flags).is_ok(), "{flags:?}");
+        }
+        let args = args(&["-w", "A,E", "--transport", "shm", "--copies", "2"]);
+        let engines: Vec<_> = args.workloads().unwrap().0.iter().map(|workload| args.engine(workload)).collect();
+        assert_eq!(engines, [Engine::Coherent, Engine::Ordered]);
     }
 
     #[test]
     fn a_file_that_is_not_there_is_named_with_what_would_do() {
         let error = args(&["-w", "nowhere/workloada"]).workloads().unwrap_err();
         let Fault::Usage(message) = error else { panic!("{error:?}") };
-        assert!(message.contains("nowhere/workloada") && message.contains("A, B, C, D, F"), "{message}");
+        assert!(message.contains("nowhere/workloada") && message.contains("A, B, C, D, E, F"), "{message}");
     }
 
     #[test]

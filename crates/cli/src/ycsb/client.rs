@@ -148,6 +148,7 @@ impl<'a, S: Session> Client<'a, S> {
                     OperationKind::Update => self.update()?,
                     OperationKind::Insert => self.insert_new(sequence)?,
                     OperationKind::ReadModifyWrite => self.read_modify_write()?,
+                    OperationKind::Scan => self.scan()?,
                 };
                 self.latencies.record(kind, returned - invoke);
                 if let Some(trips) = self.session.trips() {
@@ -176,6 +177,24 @@ impl<'a, S: Session> Client<'a, S> {
         } else {
             self.idle_since = Some(returned);
         }
+        Ok((invoke, returned))
+    }
+
+    /// There is no history of scans: they are not of one key.
+    fn scan(&mut self) -> Result<(Moment, Moment), StoreError> {
+        let (least, most) = self.workload.scan_lengths;
+        let records = least + self.random.below(most - least + 1);
+        let (record, mut bytes) = (&mut self.record, 0);
+        let invoke = Moment::now();
+        let found = self.session.scan(&self.key, records, |found| {
+            record.clear();
+            record.extend_from_slice(found);
+            bytes += found.len();
+        });
+        let returned = Moment::now();
+        let found = self.explain(OperationKind::Scan, found)?;
+        // The first one is there, and the last ones have nothing behind them.
+        self.absent += u64::from(found == 0 || bytes != found as usize * self.workload.record_len());
         Ok((invoke, returned))
     }
 

@@ -1,7 +1,7 @@
 //! YCSB core property files, unmodified, as workloads.
 //!
 //! What a property asks for is done, or refused, or named in a warning; nothing is dropped in silence but what
-//! only scans would look at, since a file with scans is refused.
+//! only scans would look at, in a file without scans.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,10 @@ use super::properties::{self, Property};
 use super::workload::{Mix, Requests, Workload};
 
 /// Properties that change what a run does here.
-const USED: [&str; 18] = [
+const USED: [&str; 21] = [
+    "maxscanlength",
+    "minscanlength",
+    "scanlengthdistribution",
     "workload",
     "recordcount",
     "operationcount",
@@ -34,8 +37,8 @@ const USED: [&str; 18] = [
     "dataintegrity",
 ];
 
-/// Properties that mean nothing without scans, or with the one value that others may have here.
-const MOOT: [&str; 4] = ["maxscanlength", "minscanlength", "scanlengthdistribution", "minfieldlength"];
+/// A property that means nothing with the one value that another may have here.
+const MOOT: [&str; 1] = ["minfieldlength"];
 
 /// The values of a file that the command line may replace.
 #[derive(Clone, Copy, Default, Debug)]
@@ -50,7 +53,7 @@ pub(crate) fn read(path: &Path, overrides: Overrides) -> Result<(Workload, Vec<S
     let bytes = fs::read(path).map_err(|error| {
         format!(
             "cannot read workload file `{shown}`: {error}\n  \
-             --workload takes A, B, C, D, F or the path of a YCSB core property file"
+             --workload takes A, B, C, D, E, F or the path of a YCSB core property file"
         )
     })?;
     let text = String::from_utf8(bytes)
@@ -96,6 +99,7 @@ pub(crate) fn parse(name: &str, text: &str, overrides: Overrides) -> Result<(Wor
         operations: required("operationcount", overrides.operations, "--operations")?,
         fields,
         field_len,
+        scan_lengths: file.scan_lengths()?,
         write_all_fields: file.flag("writeallfields", false)?,
         names: KeyNames {
             ordered: file.text("insertorder").is_some_and(|order| order != "hashed"),
@@ -158,10 +162,25 @@ impl File {
         let update = self.proportion("updateproportion", 0.05)?;
         let insert = self.proportion("insertproportion", 0.0)?;
         let read_modify_write = self.proportion("readmodifywriteproportion", 0.0)?;
-        if read + update + insert + read_modify_write <= 0.0 {
+        let scan = self.proportion("scanproportion", 0.0)?;
+        if read + update + insert + read_modify_write + scan <= 0.0 {
             return Err("all proportions are 0: at least one kind of operation must occur".to_owned());
         }
-        Ok(Mix::new(read, update, insert, read_modify_write))
+        Ok(Mix::of([read, update, insert, read_modify_write, scan]))
+    }
+
+    fn scan_lengths(&self) -> Result<(u64, u64), String> {
+        let least = self.positive("minscanlength", 1)? as u64;
+        let most = self.positive("maxscanlength", 1000)? as u64;
+        match self.text("scanlengthdistribution") {
+            Some(other) if other != "uniform" && self.proportion("scanproportion", 0.0)? > 0.0 => {
+                Err(format!(
+                    "`scanlengthdistribution={other}` is not supported: only `scanlengthdistribution=uniform` is"
+                ))
+            }
+            _ if least > most => Err(format!("`minscanlength` is {least}, and `maxscanlength` {most}")),
+            _ => Ok((least, most)),
+        }
     }
 
     fn requests(&self) -> Result<Requests, String> {
@@ -177,9 +196,6 @@ impl File {
 
     /// Errors for what would make the run another one than the file means.
     fn refuse_what_cannot_be(&self) -> Result<(), String> {
-        if self.proportion("scanproportion", 0.0)? > 0.0 {
-            return Err(SCANS.to_owned());
-        }
         let class = self.text("workload").unwrap_or("CoreWorkload");
         if class.rsplit('.').next() != Some("CoreWorkload") {
             return Err(format!("`workload={class}` is not supported: only YCSB's CoreWorkload is"));
@@ -212,10 +228,6 @@ impl File {
         vec![format!("these properties are unknown here and change nothing: {}", named.join(", "))]
     }
 }
-
-/// Why there are no scans.
-pub(crate) const SCANS: &str = "scans (workload E, `scanproportion` above 0) are not supported: the store is a hash \
-     table and keeps no order of keys; use workload A, B, C, D or F, or a file with `scanproportion=0`";
 
 #[cfg(test)]
 #[path = "core_file_tests.rs"]

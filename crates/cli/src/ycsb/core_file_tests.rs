@@ -30,8 +30,8 @@ fn refusal(lines: &str) -> String {
 }
 
 #[test]
-fn the_five_standard_files_without_scans_are_the_workloads_of_their_letters() {
-    for (letter, text) in [('A', A), ('B', B), ('C', C), ('D', D), ('F', F)] {
+fn the_six_standard_files_are_the_workloads_of_their_letters() {
+    for (letter, text) in [('A', A), ('B', B), ('C', C), ('D', D), ('E', E), ('F', F)] {
         let (workload, warnings) = parsed(text).unwrap();
         let same = Workload {
             name: "test".into(),
@@ -41,12 +41,6 @@ fn the_five_standard_files_without_scans_are_the_workloads_of_their_letters() {
         };
         assert_eq!((workload, warnings), (same, Vec::new()), "workload {letter}");
     }
-}
-
-#[test]
-fn the_standard_file_with_scans_is_refused_with_the_reason() {
-    let error = parsed(E).unwrap_err();
-    assert!(error.contains("scans") && error.contains("keeps no order"), "{error}");
 }
 
 #[test]
@@ -142,7 +136,9 @@ fn what_would_be_another_workload_is_refused() {
         ("fieldlengthdistribution=zipfian", "constant"),
         ("insertstart=100", "insertstart"),
         ("dataintegrity=true", "dataintegrity"),
-        ("scanproportion=0.1", "scans"),
+        ("scanproportion=0.1\nscanlengthdistribution=zipfian", "uniform"),
+        ("minscanlength=7\nmaxscanlength=6", "minscanlength"),
+        ("maxscanlength=0", "at least 1"),
     ] {
         let error = refusal(lines);
         assert!(error.contains(named), "{lines}: {error}");

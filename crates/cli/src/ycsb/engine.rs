@@ -1,4 +1,5 @@
-//! Which engine keeps the records: coherent memory, regions that locks carry, mapped memory, objects, or chains.
+//! Which engine keeps the records: coherent memory, with an order of keys or without, regions that locks carry, mapped memory, objects,
+//! or chains.
 
 use std::sync::Arc;
 
@@ -7,6 +8,7 @@ use apps::kv::{KvConfig, KvStore};
 use apps::kv_locked::{LockedStore, LockedStoreConfig};
 use apps::kv_mapped::{MappedStore, MappedStoreConfig};
 use apps::objects::{ObjectStore, ObjectStoreConfig, Sabres};
+use apps::ordered::OrderedStore;
 use clap::ValueEnum;
 use rackmem::{BlockSize, GlobalAddr, Nanos, NodeHandle, NodeId, Rack, block_on};
 use serde::{Deserialize, Serialize};
@@ -17,10 +19,12 @@ use super::workload::Workload;
 /// What `--store` takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Choice {
-    /// Locked for records that do not fit a block, coherent for others
+    /// Ordered for workloads with scans, locked for records that do not fit a block, coherent for others
     Auto,
     /// Records in coherent memory, without locks
     Coherent,
+    /// The same with an order of keys: for scans
+    Ordered,
     /// Buckets behind locks that carry them
     Locked,
     /// A table in mapped memory, reached through pointers (only with --transport shm or udp)
@@ -37,6 +41,8 @@ pub enum Choice {
 pub enum Engine {
     /// `apps::kv`.
     Coherent,
+    /// `apps::ordered`.
+    Ordered,
     /// `apps::kv_locked`.
     Locked,
     /// `apps::kv_mapped`.
@@ -65,6 +71,7 @@ impl Engine {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Coherent => "coherent",
+            Self::Ordered => "ordered",
             Self::Locked => "locked",
             Self::Mapped => "mapped",
             Self::Objects => "objects",
@@ -78,10 +85,12 @@ impl Choice {
     pub fn engine(self, workload: &Workload, block: BlockSize, chains: Chains) -> Engine {
         match self {
             Self::Coherent => Engine::Coherent,
+            Self::Ordered => Engine::Ordered,
             Self::Locked => Engine::Locked,
             Self::Mapped => Engine::Mapped,
             Self::Objects => Engine::Objects,
             Self::Chain => Engine::Chain(chains),
+            Self::Auto if workload.mix.scans() => Engine::Ordered,
             Self::Auto => by_default(workload, block),
         }
     }
@@ -156,6 +165,7 @@ pub(crate) fn chain_config(workload: &Workload, chains: Chains) -> ChainStoreCon
 #[derive(Clone)]
 pub(crate) enum Store {
     Coherent(KvStore),
+    Ordered(OrderedStore),
     Locked(LockedStore),
     Mapped(Arc<MappedStore>),
     Objects(ObjectStore<Sabres>),
@@ -175,6 +185,11 @@ impl Store {
                 keep_copies(rack, handle);
                 let config = KvConfig { expected_keys: workload.expected_records(), ..KvConfig::default() };
                 block_on(KvStore::create(handle, &config)).map(Self::Coherent).map_err(StoreError::new)
+            }
+            Engine::Ordered => {
+                keep_copies(rack, handle);
+                let store = block_on(OrderedStore::create(handle, workload.record_len()));
+                store.map(Self::Ordered).map_err(StoreError::new)
             }
             Engine::Locked => LockedStore::create(handle, &locked_config(workload))
                 .map(Self::Locked)
@@ -204,6 +219,9 @@ impl Store {
             Engine::Coherent => {
                 block_on(KvStore::open(handle, root)).map(Self::Coherent).map_err(StoreError::new)
             }
+            Engine::Ordered => {
+                block_on(OrderedStore::open(handle, root)).map(Self::Ordered).map_err(StoreError::new)
+            }
             Engine::Locked => LockedStore::open(handle, root).map(Self::Locked).map_err(StoreError::new),
             Engine::Mapped => {
                 let store = MappedStore::open(rack, handle, root);
@@ -220,6 +238,7 @@ impl Store {
     pub(crate) fn root(&self) -> GlobalAddr {
         match self {
             Self::Coherent(store) => store.root(),
+            Self::Ordered(store) => store.root(),
             Self::Locked(store) => store.root(),
             Self::Mapped(store) => store.root(),
             Self::Objects(store) => store.root(),
@@ -244,7 +263,7 @@ pub(crate) struct RackSession {
 impl RackSession {
     /// A client's way into this store.
     pub(crate) fn new(rack: &Rack, mut handle: NodeHandle, store: Store) -> Self {
-        if matches!(store, Store::Coherent(_)) {
+        if matches!(store, Store::Coherent(_) | Store::Ordered(_)) {
             keep_copies(rack, &mut handle);
         }
         Self { handle, store, scratch: Vec::new() }
@@ -256,6 +275,10 @@ impl Session for RackSession {
     fn read(&mut self, key: &[u8], into: &mut Vec<u8>) -> Result<bool, StoreError> {
         match &mut self.store {
             Store::Coherent(store) => block_on(store.get(&mut self.handle, key, into)),
+            Store::Ordered(store) => {
+                return block_on(store.get(&mut self.handle, ordered_key(key), into))
+                    .map_err(StoreError::new);
+            }
             Store::Locked(store) => store.get(&mut self.handle, key, into),
             Store::Mapped(store) => store.get(key, into),
             Store::Objects(store) => {
@@ -271,6 +294,10 @@ impl Session for RackSession {
     fn insert(&mut self, key: &[u8], record: &[u8]) -> Result<(), StoreError> {
         match &mut self.store {
             Store::Coherent(store) => block_on(store.put(&mut self.handle, key, record)),
+            Store::Ordered(store) => {
+                let put = block_on(store.put(&mut self.handle, ordered_key(key), record));
+                return put.map(drop).map_err(StoreError::new);
+            }
             Store::Locked(store) => store.put(&mut self.handle, key, record),
             Store::Mapped(store) => store.put(key, record),
             Store::Objects(store) => {
@@ -287,6 +314,11 @@ impl Session for RackSession {
     fn update(&mut self, key: &[u8], at: usize, bytes: &[u8]) -> Result<bool, StoreError> {
         match &self.store {
             Store::Coherent(store) => block_on(store.update_in_place(&mut self.handle, key, at, bytes)),
+            Store::Ordered(store) => {
+                let key = ordered_key(key);
+                return block_on(store.update_in_place(&mut self.handle, key, at, bytes))
+                    .map_err(StoreError::new);
+            }
             Store::Locked(store) => store.update_in_place(&mut self.handle, key, at, bytes),
             Store::Mapped(store) => store.update_in_place(key, at, bytes),
             Store::Objects(_) => {
@@ -303,6 +335,11 @@ impl Session for RackSession {
             Store::Coherent(store) => {
                 block_on(store.read_modify_write(&mut self.handle, key, scratch, change))
             }
+            Store::Ordered(store) => {
+                let key = ordered_key(key);
+                return block_on(store.read_modify_write(&mut self.handle, key, change))
+                    .map_err(StoreError::new);
+            }
             Store::Locked(store) => store.read_modify_write(&mut self.handle, key, scratch, change),
             Store::Mapped(store) => store.read_modify_write(key, scratch, change),
             Store::Objects(store) => {
@@ -313,6 +350,13 @@ impl Session for RackSession {
         .map_err(StoreError::new)
     }
 
+    fn scan(&mut self, key: &[u8], most: u64, mut each: impl FnMut(&[u8])) -> Result<u64, StoreError> {
+        let Store::Ordered(store) = &self.store else { return Err(StoreError(UNORDERED.to_owned())) };
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let found = block_on(store.scan(&mut self.handle, ordered_key(key), most, |_, record| each(record)));
+        found.map(|found| found as u64).map_err(StoreError::new)
+    }
+
     fn trips(&self) -> Option<u32> {
         match &self.store {
             Store::Chain(store) => Some(store.trips()),
@@ -321,12 +365,33 @@ impl Session for RackSession {
     }
 }
 
+/// Digits of the longest number in a key of a store with an order.
+pub(crate) const MOST_ORDERED_DIGITS: usize = 32;
+
+/// The key in a store with an order, which is that of the text: `user` and a number, whose digits take four bits each, from above.
+fn ordered_key(key: &[u8]) -> u128 {
+    let digits = key.strip_prefix(b"user").unwrap_or(key).iter().take(MOST_ORDERED_DIGITS);
+    let place = |(at, digit): (usize, &u8)| u128::from((digit & 0xf) + 1) << (124 - 4 * at);
+    digits.enumerate().map(place).sum()
+}
+
+/// What stores without an order cannot do.
+const UNORDERED: &str = "this store has no order of keys";
+
 /// What chains cannot do.
 const WHOLE: &str = "a chain's values are replaced as a whole";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_of_an_ordered_store_are_in_the_order_of_their_texts() {
+        let texts =
+            ["user0", "user00", "user1", "user10", "user109", "user11", "user6284781860667377211", "user9"];
+        assert!(texts.is_sorted());
+        assert!(texts.map(|text| ordered_key(text.as_bytes())).is_sorted_by(|one, other| one < other));
+    }
 
     #[test]
     fn records_that_do_not_fit_a_block_are_behind_locks_if_a_bucket_holds_them() {
@@ -339,5 +404,8 @@ mod tests {
         assert_eq!(of(100, 512), Engine::Locked);
         assert_eq!((of(1000, 4096), of(1000, 16384)), (Engine::Locked, Engine::Coherent));
         assert_eq!(of(10_000, 4096), Engine::Coherent, "no bucket is that large");
+        let (scans, chains) =
+            (Workload::letter('E').unwrap(), Chains { lease: 1, clients: 1, memories: 1, copies: 1 });
+        assert_eq!(Choice::Auto.engine(&scans, BlockSize::DEFAULT, chains), Engine::Ordered);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-use super::workload::{Mix, OperationKind};
+use super::workload::{KINDS, Mix, OperationKind};
 
 /// Longer operations count as this long.
 const MOST_NANOS: u64 = 100_000_000_000;
@@ -13,11 +13,11 @@ const MOST_NANOS: u64 = 100_000_000_000;
 const DIGITS: u8 = 2;
 
 /// The latencies of a process as it tells them to another: of each kind the values that occurred, and how often.
-pub type Recorded = [Vec<(u64, u64)>; 4];
+pub type Recorded = [Vec<(u64, u64)>; KINDS];
 
 /// The latencies of one client, or of all of them together.
 #[derive(Clone, Debug)]
-pub struct Latencies([Option<Histogram<u64>>; 4]);
+pub struct Latencies([Option<Histogram<u64>>; KINDS]);
 
 /// What is reported of the latencies of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn every_record_is_loaded_and_every_operation_done_exactly_once() {
-        for letter in ['A', 'B', 'C', 'D', 'F'] {
+        for letter in ['A', 'B', 'C', 'D', 'E', 'F'] {
             for clients in [1, 7] {
                 let (workload, store) = (small(letter), MockStore::default());
                 let measured = run(&workload, &store, clients).unwrap().unwrap();

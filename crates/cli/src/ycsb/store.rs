@@ -30,6 +30,9 @@ pub(crate) trait Session {
     /// the record as it is; the last run counts.
     fn modify(&mut self, key: &[u8], change: impl FnMut(&mut Vec<u8>)) -> Result<bool, StoreError>;
 
+    /// Shows so many records, from this key on, in the order of keys. How many there were. Not of one moment: each record is whole.
+    fn scan(&mut self, key: &[u8], most: u64, each: impl FnMut(&[u8])) -> Result<u64, StoreError>;
+
     /// Round trips that the last operation took, where the store counts them.
     fn trips(&self) -> Option<u32> {
         None
@@ -124,7 +127,7 @@ pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
 /// A store in plain memory, for the tests of the clients.
 #[cfg(test)]
 pub(crate) mod mock {
-    use std::collections::HashMap;
+    use std::collections::BTreeMap;
     use std::sync::Mutex;
 
     use super::*;
@@ -132,7 +135,7 @@ pub(crate) mod mock {
     /// Records by key, and how often each operation ran.
     #[derive(Default)]
     pub(crate) struct MockStore {
-        pub(crate) records: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
+        pub(crate) records: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
         /// Inserts fail once this many records are there.
         pub(crate) full_at: Option<usize>,
     }
@@ -164,6 +167,12 @@ pub(crate) mod mock {
             change(&mut record.clone());
             change(record);
             Ok(true)
+        }
+
+        fn scan(&mut self, key: &[u8], most: u64, mut each: impl FnMut(&[u8])) -> Result<u64, StoreError> {
+            let records = self.records.lock().unwrap();
+            let found = records.range(key.to_vec()..).take(most as usize);
+            Ok(found.map(|(_, record)| each(record)).count() as u64)
         }
     }
 

@@ -14,7 +14,10 @@ const LETTER_RECORDS: u64 = 40_000;
 /// Operations of a workload given by its letter: some seconds of two cores.
 const LETTER_OPERATIONS: u64 = 1_000_000;
 
-/// The operations of the core workload, without scans.
+/// How many kinds of operations there are.
+pub(crate) const KINDS: usize = 5;
+
+/// The operations of the core workload.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum OperationKind {
     /// Reads a record.
@@ -25,11 +28,14 @@ pub enum OperationKind {
     Insert,
     /// Reads a record and writes it back changed, atomically. (YCSB reads and then updates.)
     ReadModifyWrite,
+    /// Reads a record, and some that follow it in the order of keys.
+    Scan,
 }
 
 impl OperationKind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Update, Self::Insert, Self::ReadModifyWrite];
+    pub const ALL: [Self; KINDS] =
+        [Self::Read, Self::Update, Self::Insert, Self::ReadModifyWrite, Self::Scan];
 
     /// Its place in [`OperationKind::ALL`].
     pub fn index(self) -> usize {
@@ -38,18 +44,22 @@ impl OperationKind {
 
     /// Its name in results.
     pub fn name(self) -> &'static str {
-        ["read", "update", "insert", "rmw"][self.index()]
+        ["read", "update", "insert", "rmw", "scan"][self.index()]
     }
 }
 
 /// The shares of the kinds of operations. They sum up to 1.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Mix([f64; 4]);
+pub struct Mix([f64; KINDS]);
 
 impl Mix {
-    /// A mix in these proportions, of which at least one must be positive, and none negative.
+    /// A mix in these proportions, of which at least one must be positive, and none negative. There are no scans.
     pub fn new(read: f64, update: f64, insert: f64, read_modify_write: f64) -> Self {
-        let parts = [read, update, insert, read_modify_write];
+        Self::of([read, update, insert, read_modify_write, 0.0])
+    }
+
+    /// The same of all kinds, in the order of [`OperationKind::ALL`].
+    pub(crate) fn of(parts: [f64; KINDS]) -> Self {
         let sum: f64 = parts.iter().sum();
         assert!(sum > 0.0 && parts.iter().all(|part| *part >= 0.0), "a mix of {parts:?}");
         Self(parts.map(|part| part / sum))
@@ -63,6 +73,11 @@ impl Mix {
     /// The share of inserts.
     pub fn insert_share(&self) -> f64 {
         self.share(OperationKind::Insert)
+    }
+
+    /// True if there are scans.
+    pub fn scans(&self) -> bool {
+        self.share(OperationKind::Scan) > 0.0
     }
 
     /// The kinds that occur, and their shares.
@@ -136,6 +151,8 @@ pub struct Workload {
     pub fields: usize,
     /// Bytes.
     pub field_len: usize,
+    /// How many records a scan reads, at least and at most; each number as often as any other.
+    pub scan_lengths: (u64, u64),
     /// Updates write the whole record.
     pub write_all_fields: bool,
     /// What records are called.
@@ -143,13 +160,14 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// YCSB's core workload of that letter. There is none for E, whose scans a hashed store cannot serve.
+    /// YCSB's core workload of that letter.
     pub fn letter(letter: char) -> Option<Self> {
         let (mix, requests) = match letter.to_ascii_uppercase() {
             'A' => (Mix::new(0.5, 0.5, 0.0, 0.0), Requests::Zipfian),
             'B' => (Mix::new(0.95, 0.05, 0.0, 0.0), Requests::Zipfian),
             'C' => (Mix::new(1.0, 0.0, 0.0, 0.0), Requests::Zipfian),
             'D' => (Mix::new(0.95, 0.0, 0.05, 0.0), Requests::Latest),
+            'E' => (Mix::of([0.0, 0.0, 0.05, 0.0, 0.95]), Requests::Zipfian),
             'F' => (Mix::new(0.5, 0.0, 0.0, 0.5), Requests::Zipfian),
             _ => return None,
         };
@@ -158,9 +176,11 @@ impl Workload {
             mix,
             requests,
             records: LETTER_RECORDS,
-            operations: LETTER_OPERATIONS,
+            // A scan reads fifty records.
+            operations: if mix.scans() { LETTER_OPERATIONS / 20 } else { LETTER_OPERATIONS },
             fields: 10,
             field_len: 100,
+            scan_lengths: (1, if mix.scans() { 100 } else { 1000 }),
             write_all_fields: false,
             names: KeyNames { ordered: false, digits: 1 },
         })
@@ -191,9 +211,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_letters_are_the_core_workloads_without_scans() {
+    fn the_letters_are_the_core_workloads() {
         let letters: String = ('A'..='Z').filter(|letter| Workload::letter(*letter).is_some()).collect();
-        assert_eq!(letters, "ABCDF");
+        assert_eq!(letters, "ABCDEF");
+        assert!(
+            letters.chars().all(|letter| Workload::letter(letter).unwrap().mix.scans() == (letter == 'E'))
+        );
         assert_eq!(Workload::letter('a'), Workload::letter('A'));
     }
 
@@ -201,8 +224,9 @@ mod tests {
     fn a_mix_chooses_each_kind_as_often_as_its_share() {
         let mix = Mix::new(2.0, 1.0, 1.0, 0.0);
         let chosen = |kind| (0_u32..1000).filter(|at| mix.choose(f64::from(*at) / 1000.0) == kind).count();
-        assert_eq!(OperationKind::ALL.map(chosen), [500, 250, 250, 0]);
+        assert_eq!(OperationKind::ALL.map(chosen), [500, 250, 250, 0, 0]);
         assert_eq!(mix.to_string(), "50 % read, 25 % update, 25 % insert");
+        assert_eq!(Workload::letter('E').unwrap().mix.to_string(), "5 % insert, 95 % scan");
     }
 
     #[test]

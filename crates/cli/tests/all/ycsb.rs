@@ -92,8 +92,8 @@ fn wrong_flags_are_usage_mistakes_that_name_the_flag() {
         (vec!["ycsb", "--nodes", "65"], "64"),
         (vec!["ycsb", "--block-size", "5000"], "--block-size"),
         (vec!["ycsb", "--cache", "0"], "cache"),
-        (vec!["ycsb", "--workload", "Q"], "A, B, C, D, F"),
-        (vec!["ycsb", "--workload", "E"], "scans"),
+        (vec!["ycsb", "--workload", "Q"], "A, B, C, D, E, F"),
+        (vec!["ycsb", "--workload", "E", "--store", "objects"], "no order of keys"),
     ] {
         let said_so = mistake(&args, 2);
         assert!(said_so.starts_with("error: ") && said_so.contains(said), "{args:?}: {said_so}");
@@ -102,13 +102,13 @@ fn wrong_flags_are_usage_mistakes_that_name_the_flag() {
 
 #[test]
 fn workload_files_that_cannot_be_used_are_named_with_the_reason() {
-    let scans = file("scans", "recordcount=10\noperationcount=10\nscanproportion=0.5\n");
+    let scans = file("scans", "recordcount=10\noperationcount=10\nscanproportion=0.5\nscanlengthdistribution=zipfian\n");
     let binary = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("binary");
     fs::write(&binary, [0xff, 0xfe, 0]).unwrap();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let missing = folder.join("missing");
     for (path, said) in
-        [(&scans, "scans"), (&binary, "not text"), (&folder, "directory"), (&missing, "No such file")]
+        [(&scans, "scanlengthdistribution=uniform"), (&binary, "not text"), (&folder, "directory"), (&missing, "No such file")]
     {
         let path = path.to_str().unwrap();
         let said_so = mistake(&["ycsb", "--workload", path], 2);
@@ -147,11 +147,11 @@ fn a_small_run_prints_a_table_with_each_workload_and_the_seed() {
 
 #[test]
 fn json_holds_one_document_with_numbers_that_fit_together() {
-    let document: Value = serde_json::from_str(&output(&tiny(&["--workload", "B,F", "--json"]))).unwrap();
+    let document: Value = serde_json::from_str(&output(&tiny(&["--workload", "B,E,F", "--json"]))).unwrap();
     assert_eq!((&document["nodes"], &document["seed"]), (&Value::from(3), &Value::from(42)));
     assert_eq!(document["interrupted"], Value::from(false));
     let workloads = document["workloads"].as_array().unwrap();
-    assert_eq!(workloads.len(), 2);
+    assert_eq!(workloads.len(), 3);
     for workload in workloads {
         let number = |key: &str| workload[key].as_f64().unwrap_or_else(|| panic!("{key} in {workload}"));
         let counted: u64 = workload["latencies"]

@@ -3,6 +3,7 @@
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use live::actor::{Failure, ThreadContext, Wait};
@@ -397,6 +398,11 @@ impl Inside<'_> {
             watch.left(self.watches().now());
         }
         if inner.is_lasting(*addr) {
+            if self.mode == Mode::Write
+                && let (Some(watch), Some(fence)) = (self.watches().of(*addr), self.words().get(1))
+            {
+                watch.saw(fence.load(Relaxed));
+            }
             return lasting::left(inner, (*addr, *len), (self.node, self.mode), self.entered);
         }
         inner.at(self.node, &mut ThreadContext::new(addr.bits())).left(*addr);

@@ -57,6 +57,8 @@ pub(crate) struct HeldLasting(Mutex<BTreeMap<u32, Held>>);
 /// One of them.
 #[derive(Clone, Copy)]
 struct Held {
+    addr: GlobalAddr,
+    mode: Mode,
     /// In which the node holds the block lock.
     slot: SlotId,
     died: Option<NodeId>,
@@ -71,11 +73,18 @@ impl HeldLasting {
     pub(super) fn writer_that_died(&self, copy: u32) -> Option<NodeId> {
         self.all().get(&copy).and_then(|held| held.died)
     }
+
+    /// How many threads are inside of a lock to read, and whether one is to write.
+    pub(crate) fn inside_of(&self, addr: GlobalAddr) -> (u32, bool) {
+        let all = self.all();
+        let of = |mode| all.values().filter(move |held| held.addr == addr && held.mode == mode).count();
+        (of(Mode::Read) as u32, of(Mode::Write) > 0)
+    }
 }
 
 impl Inner {
     /// True if a lock at this address is one of these.
-    pub(super) fn is_lasting(&self, addr: GlobalAddr) -> bool {
+    pub(crate) fn is_lasting(&self, addr: GlobalAddr) -> bool {
         addr.home().index() >= self.config.nodes
     }
 }
@@ -162,7 +171,7 @@ pub(super) fn take<'a>(
     };
     let copy = copies.own(len, mode);
     Window::new(copy.words(), 0, bytes.len()).write(0, &bytes);
-    inner.lasting.all().insert(copy.number(), Held { slot, died });
+    inner.lasting.all().insert(copy.number(), Held { addr, mode, slot, died });
     Ok(Some(copy))
 }
 

@@ -18,7 +18,7 @@ use super::spec::NamedInfo;
 use crate::error::Error;
 use crate::handle::NodeHandle;
 use crate::locked::Counts;
-use crate::rack::Rack;
+use crate::rack::{Inner, Rack};
 
 /// Locks that one answer tells of: some 24 KiB.
 pub(super) const TOLD: usize = 32;
@@ -77,16 +77,28 @@ impl Rack {
     /// What this process knows of the locks that its nodes watch ([`NodeHandle::watched_locks`]).
     pub fn watched_locks(&self) -> Vec<(NodeId, WatchedLock)> {
         let of = |node: NodeId| {
-            let all = self.inner.memory(node).locks.watched(GlobalAddr::default(), usize::MAX);
-            all.into_iter().map(move |lock| (node, lock))
+            self.inner
+                .watched(node, GlobalAddr::default(), usize::MAX)
+                .into_iter()
+                .map(move |lock| (node, lock))
         };
         self.inner.here().flat_map(of).collect()
     }
 }
 
+impl Inner {
+    fn watched(&self, node: NodeId, behind: GlobalAddr, most: usize) -> Vec<WatchedLock> {
+        let mut all = self.memory(node).locks.watched(behind, most);
+        for lock in all.iter_mut().filter(|lock| self.is_lasting(lock.addr)) {
+            (lock.readers, lock.writer) = self.lasting.inside_of(lock.addr);
+        }
+        all
+    }
+}
+
 /// What a node answers about the locks behind an address.
-pub(super) fn told(handle: &crate::rack::Inner, node: NodeId, behind: u64) -> Vec<WatchedLock> {
-    handle.memory(node).locks.watched(GlobalAddr::from_bits(behind), TOLD)
+pub(super) fn told(handle: &Inner, node: NodeId, behind: u64) -> Vec<WatchedLock> {
+    handle.watched(node, GlobalAddr::from_bits(behind), TOLD)
 }
 
 pub(super) fn put(lock: &WatchedLock, words: &mut Vec<u64>) {

@@ -70,8 +70,20 @@ impl Run {
         number: usize,
         ask: Ask,
     ) {
+        let answer = async |ask: &Ask| perform(store, mem, &key(number), ask).await;
+        self.written_down(worker, number, ask, answer).await;
+    }
+
+    /// Asks whatever store, and writes it down.
+    pub(crate) async fn written_down(
+        &self,
+        worker: usize,
+        number: usize,
+        ask: Ask,
+        answer: impl AsyncFnOnce(&Ask) -> Answer,
+    ) {
         let invoke = self.tick();
-        let answer = perform(store, mem, &key(number), &ask).await;
+        let answer = answer(&ask).await;
         let ret = self.tick();
         self.calls.borrow_mut().push(Call { worker, key: number, ask, answer, invoke, ret });
     }

@@ -76,6 +76,20 @@ fn round_trips_to_chains_are_reported_by_kind_of_operation() {
 }
 
 #[test]
+fn scans_run_across_processes_with_copies_and_without() {
+    let temporary = Temporary::new("scans");
+    for (transport, more) in [("shm", &["--copies", "2"][..]), ("udp", &[])] {
+        let args = [&["--workload", "E,F", "--store", "ordered"], more].concat();
+        let report = temporary.json(&tiny(transport, "200", &args));
+        for (workload, kind) in report["workloads"].as_array().unwrap().iter().zip(["scan", "rmw"]) {
+            assert_eq!((&workload["absent"], &workload["complete"]), (&0.into(), &true.into()), "{workload}");
+            let kinds = workload["latencies"].as_array().unwrap();
+            assert!(kinds.iter().any(|one| one["operation"] == kind && one["count"].as_u64() > Some(50)), "{workload}");
+        }
+    }
+}
+
+#[test]
 fn what_cannot_work_across_processes_is_refused_before_any_is_started() {
     Temporary::new("refused").refuses(&[
         (&["ycsb", "--transport", "shm", "--workload", "D"], "--transport inline"),

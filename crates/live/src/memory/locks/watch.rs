@@ -184,6 +184,11 @@ impl LockWatch {
         }
     }
 
+    /// Somebody was inside whose copy nobody else finds: this was its fencing number.
+    pub fn saw(&self, fence: u64) {
+        self.fence.fetch_max(fence, Relaxed);
+    }
+
     /// Whether somebody waits for the writer that is inside.
     fn is_awaited(&self, now: Option<Nanos>) {
         match now {
@@ -254,7 +259,7 @@ impl LockCopies {
                 // Nobody keeps the copy here. If it still is what it was, this was its word.
                 std::sync::atomic::fence(Acquire);
                 if slot.gate().generation() == generation {
-                    watch.fence.fetch_max(fence, Relaxed);
+                    watch.saw(fence);
                 }
             }
         }

@@ -311,6 +311,27 @@ fn locks_with_names_and_regions_outlive_their_node() {
 }
 
 #[test]
+fn a_lock_with_a_name_is_watched_where_it_is_used() {
+    let rack = Processes::start_patient(false, shape(3, false), Nanos::from_millis(10_000));
+    let mut here = keeping(&rack, 1);
+    let lock = here.named::<Locked<u64>>("watched").create(0).unwrap();
+    for _ in 0..3 {
+        *lock.write(&mut here).unwrap() += 1;
+    }
+    let watched = || rack.nodes[1].watched_locks().pop().unwrap().1;
+    assert_eq!((watched().writer, watched().readers, watched().fence & 0xff), (false, 0, 3));
+    assert!(watched().waits.count() >= 3, "each thread has asked: {:?}", watched());
+    let writing = lock.write(&mut here).unwrap();
+    assert!(watched().writer);
+    drop(writing);
+    let mut second = rack.nodes[1].here();
+    let reading = (lock.read(&mut here).unwrap(), lock.read(&mut second).unwrap());
+    assert_eq!((watched().writer, watched().readers), (false, 2));
+    drop(reading);
+    assert_eq!((watched().writer, watched().readers, watched().fence & 0xff), (false, 0, 4));
+}
+
+#[test]
 fn what_is_no_such_lock_is_refused() {
     let rack = Processes::start_patient(false, shape(3, false), Nanos::from_millis(10_000));
     let mut here = keeping(&rack, 0);
