@@ -487,7 +487,10 @@ mod tests {
             args.for_store(args.workloads().unwrap().0)
         };
         for (flags, said) in [
-            (&["-w", "E", "--store", "coherent"][..], "--store coherent has no order of keys, and cannot scan: use --store ordered"),
+            (
+                &["-w", "E", "--store", "coherent"][..],
+                "--store coherent has no order of keys, and cannot scan: use --store ordered",
+            ),
             (&["-w", "A,e", "--store", "chain"], "--store chain has no order"),
             (&["-w", "E", "--block-size", "512"], "take a --block-size of more than 1000 bytes"),
             (&["-w", "E", "--block-size", "128"], "blocks of 256 bytes or more"),
@@ -495,13 +498,17 @@ mod tests {
             (&["-w", "E", "--copies", "2"], "add --transport shm or udp"),
         ] {
             let error = checked(flags).unwrap_err();
-            assert!(matches!(&error, Fault::Usage(message) if message.contains(said)), "{flags:?}: {error:?}");
+            assert!(
+                matches!(&error, Fault::Usage(message) if message.contains(said)),
+                "{flags:?}: {error:?}"
+            );
         }
         for flags in [&["-w", "A,E"][..], &["-w", "F", "--store", "ordered"]] {
             assert!(checked(flags).is_ok(), "{flags:?}");
         }
         let args = args(&["-w", "A,E", "--transport", "shm", "--copies", "2"]);
-        let engines: Vec<_> = args.workloads().unwrap().0.iter().map(|workload| args.engine(workload)).collect();
+        let engines: Vec<_> =
+            args.workloads().unwrap().0.iter().map(|workload| args.engine(workload)).collect();
         assert_eq!(engines, [Engine::Coherent, Engine::Ordered]);
     }
 
@@ -595,7 +602,10 @@ mod tests {
         for (flags, instead) in [
             (&["--copies", "2"][..], "add --transport shm or udp"),
             (&["--copies", "2", "--transport", "wire"], "use --transport shm or udp"),
-            (&["--copies", "2", "--transport", "shm", "--store", "locked"], "use --store coherent or chain"),
+            (
+                &["--copies", "2", "--transport", "shm", "--store", "locked"],
+                "use --store coherent, ordered or chain",
+            ),
             (&["--copies", "3", "--transport", "udp", "--nodes", "2"], "take more --nodes"),
         ] {
             let said = refused_for_the_store(flags);

@@ -237,6 +237,11 @@ mod tests {
             fn modify(&mut self, _: &[u8], _: impl FnMut(&mut Vec<u8>)) -> Result<bool, StoreError> {
                 Ok(false)
             }
+            fn scan(&mut self, _: &[u8], _: u64, mut each: impl FnMut(&[u8])) -> Result<u64, StoreError> {
+                // A record that is not whole.
+                each(b"half");
+                Ok(1)
+            }
         }
         let (store, interrupt) = (MockStore::default(), Interrupt::default());
         let setting = Setting { seed: 1, ordinal: 0, history: None, warm_up: 0, interrupt: &interrupt };
@@ -244,6 +249,10 @@ mod tests {
             let measured = measure(&small(letter), || vec![Forgetful(&store)], &setting, Traffic::default);
             assert_eq!(measured.unwrap().unwrap().absent, 2003, "workload {letter}");
         }
+        let measured = measure(&small('E'), || vec![Forgetful(&store)], &setting, Traffic::default);
+        let measured = measured.unwrap().unwrap();
+        let (kind, scans) = measured.latencies.percentiles()[1];
+        assert_eq!((kind.name(), scans.count), ("scan", measured.absent));
     }
 
     #[test]

@@ -102,14 +102,20 @@ fn wrong_flags_are_usage_mistakes_that_name_the_flag() {
 
 #[test]
 fn workload_files_that_cannot_be_used_are_named_with_the_reason() {
-    let scans = file("scans", "recordcount=10\noperationcount=10\nscanproportion=0.5\nscanlengthdistribution=zipfian\n");
+    let scans = file(
+        "scans",
+        "recordcount=10\noperationcount=10\nscanproportion=0.5\nscanlengthdistribution=zipfian\n",
+    );
     let binary = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("binary");
     fs::write(&binary, [0xff, 0xfe, 0]).unwrap();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let missing = folder.join("missing");
-    for (path, said) in
-        [(&scans, "scanlengthdistribution=uniform"), (&binary, "not text"), (&folder, "directory"), (&missing, "No such file")]
-    {
+    for (path, said) in [
+        (&scans, "scanlengthdistribution=uniform"),
+        (&binary, "not text"),
+        (&folder, "directory"),
+        (&missing, "No such file"),
+    ] {
         let path = path.to_str().unwrap();
         let said_so = mistake(&["ycsb", "--workload", path], 2);
         assert!(said_so.contains(path) && said_so.contains(said), "{said_so}");

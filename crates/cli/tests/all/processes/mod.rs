@@ -84,7 +84,10 @@ fn scans_run_across_processes_with_copies_and_without() {
         for (workload, kind) in report["workloads"].as_array().unwrap().iter().zip(["scan", "rmw"]) {
             assert_eq!((&workload["absent"], &workload["complete"]), (&0.into(), &true.into()), "{workload}");
             let kinds = workload["latencies"].as_array().unwrap();
-            assert!(kinds.iter().any(|one| one["operation"] == kind && one["count"].as_u64() > Some(50)), "{workload}");
+            assert!(
+                kinds.iter().any(|one| one["operation"] == kind && one["count"].as_u64() > Some(50)),
+                "{workload}"
+            );
         }
     }
 }

@@ -491,59 +491,6 @@ fn ids_are_those_from_0_on_each_once() {
 }
 
 #[test]
-fn addresses_that_two_places_have_are_refused() {
-    all_refused(&[
-        (
-            with(UDP, "127.0.0.1:7402", "127.0.0.1:7401"),
-            "rack.toml:11: node 0 and node 1 have the same `listen`, 127.0.0.1:7401: write another port or address for one of them",
-        ),
-        (
-            with(UDP, "127.0.0.1:7401", "127.0.0.1:7400"),
-            "rack.toml:8: the switch and node 0 have the same `listen`, 127.0.0.1:7400: write another port or address for one of them",
-        ),
-        (
-            with(SHM, "id = ", "metrics = \"127.0.0.1:9400\"\nid = "),
-            "rack.toml:8: node 0 and node 1 have the same `metrics`, 127.0.0.1:9400: write another port or address for one of them",
-        ),
-    ]);
-}
-
-#[test]
-fn addresses_that_nobody_could_send_to_are_refused() {
-    let listen = |address: &str| with(UDP, "127.0.0.1:7402", address);
-    all_refused(&[
-        (
-            listen("rack2:7400"),
-            "rack.toml:11: `rack2:7400` is not an IP address with a port: write listen = \"10.0.0.2:7400\" (names are not looked up)",
-        ),
-        (
-            listen("127.0.0.1"),
-            "rack.toml:11: `127.0.0.1` is not an IP address with a port: write listen = \"10.0.0.2:7400\" (names are not looked up)",
-        ),
-        (
-            listen("127.0.0.1:0"),
-            "rack.toml:11: 127.0.0.1:0 has no port that the others could know: write one from 1 to 65535, for example listen = \"10.0.0.2:7400\"",
-        ),
-        (
-            listen("0.0.0.0:7400"),
-            "rack.toml:11: 0.0.0.0:7400 is no address that the others could send to: write what they use, too, for example advertise = \"10.0.0.2:7400\" or a host name with a port",
-        ),
-        (
-            listen("224.0.0.1:7400"),
-            "rack.toml:11: 224.0.0.1:7400 is the address of more than one machine: write the one of this machine that the others reach, for example listen = \"10.0.0.2:7400\"",
-        ),
-        (
-            listen("[::1]:7400"),
-            "rack.toml:11: node 1 ([::1]:7400) cannot talk to the switch (127.0.0.1:7400): one is IPv4, the other IPv6: write all addresses of one kind",
-        ),
-        (
-            listen("10.0.0.2:7400"),
-            "rack.toml:11: node 1 (10.0.0.2:7400) cannot talk to the switch (127.0.0.1:7400): one is loopback, so only this machine reaches it: write loopback addresses for all or for none",
-        ),
-    ]);
-}
-
-#[test]
 fn what_belongs_to_udp_is_refused_in_shared_memory() {
     let text = with(
         SHM,
