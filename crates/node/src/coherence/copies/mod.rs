@@ -229,6 +229,20 @@ impl Copies {
         asked.chain(self.refills.values().map(|refill| refill.deadline)).fold(batch, Nanos::min)
     }
 
+    /// True if something is repeated when its time has come.
+    pub(crate) fn is_armed(&self) -> bool {
+        self.next_deadline() < Nanos::MAX
+    }
+
+    /// When everything in flight is sent again: for checkers that know no time.
+    pub(crate) fn set_deadlines(&mut self, due: Nanos) {
+        let armed = self.batch.iter_mut().map(|batch| &mut batch.deadline);
+        let armed = armed.filter(|deadline| **deadline < Nanos::MAX);
+        let asked = self.inquiries.values_mut().map(|inquiry| &mut inquiry.deadline);
+        let refills = self.refills.values_mut().map(|refill| &mut refill.deadline);
+        armed.chain(asked).chain(refills).for_each(|deadline| *deadline = due);
+    }
+
     pub(crate) fn invariants<S: Store>(&self, store: &S) {
         store.published(|_, tag, access| {
             if self.has(tag) {
