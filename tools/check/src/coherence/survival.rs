@@ -13,7 +13,7 @@ use wire::{BlockTag, Incarnation, NodeId};
 pub(crate) type Life = (NodeId, Incarnation);
 
 /// What is known of one node's writes. Writes are numbered over the whole rack, in the order in which they were made.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Fate {
     is_dead: bool,
     /// All up to here must survive.
@@ -29,7 +29,7 @@ impl Default for Fate {
 }
 
 /// The writes to memory with copies whose fate is not known.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Survival {
     writes: BTreeMap<BlockTag, Vec<(u64, Life)>>,
     fates: BTreeMap<Life, Fate>,

@@ -21,6 +21,8 @@ pub enum Ending {
     LeftOnPaper,
     /// It has accessed the block.
     Accessed,
+    /// What its node had written is safe.
+    Synced,
     /// Its node has begun to send home what only it has.
     SentHome,
     /// The memory is free.
@@ -37,7 +39,7 @@ pub enum Ending {
 
 use Ending::{
     Accessed, Allocated, Ended, Entered, Freed, GivenUp, LeftOnPaper, NotAccessed, NotAllocated, NotEntered,
-    NotFreed, SentHome, Taken,
+    NotFreed, SentHome, Synced, Taken,
 };
 
 /// Whatever a scope may reach.
@@ -52,6 +54,7 @@ const ALL: &[Ending] = &[
     LeftOnPaper,
     Accessed,
     SentHome,
+    Synced,
     Freed,
     NotAllocated(Refusal::OutOfMemory),
     NotEntered(Refusal::Unallocated),

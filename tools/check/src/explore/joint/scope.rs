@@ -18,6 +18,12 @@ pub enum JointStep {
     Write,
     /// Has the node send home what only it has, as it does before it leaves the rack.
     SendHome,
+    /// Reads the first block of the memory with copies of this number.
+    ReadCopied(u8),
+    /// Writes it.
+    WriteCopied(u8),
+    /// Waits until all that its node has written is safe.
+    Sync,
     /// Enters the lock that it is, and leaves again.
     Enter(Mode),
     /// Enters it to write; if it is lost, takes it all the same.
@@ -29,6 +35,14 @@ pub enum JointStep {
 }
 
 impl JointStep {
+    /// The memory with copies that it is about.
+    pub(super) const fn copied(self) -> Option<u8> {
+        match self {
+            Self::ReadCopied(nth) | Self::WriteCopied(nth) => Some(nth),
+            _ => None,
+        }
+    }
+
     /// How the lock is entered, if it is.
     pub(super) const fn enters(self) -> Option<Mode> {
         match self {
@@ -56,6 +70,8 @@ pub enum Quick {
     Blocks,
     /// Those about locks.
     Locks,
+    /// All but the last ones to homes of memory with copies.
+    ButLast,
 }
 
 /// A thread.
@@ -90,10 +106,16 @@ pub struct Scope {
     pub duplicates: u8,
     /// Restarts of the switch.
     pub restarts: u8,
-    /// The node that may die.
-    pub dies: Option<u8>,
-    /// And that it may come back.
+    /// The nodes that may die.
+    pub dies: &'static [u8],
+    /// How many of them.
+    pub deaths: u8,
+    /// And that one may come back.
     pub returns: bool,
+    /// How many nodes keep each memory with copies; 1: there are none.
+    pub copies: u8,
+    /// The memories with copies that are there.
+    pub memories: &'static [u8],
 }
 
 const fn thread(node: u8, does: &'static [JointStep]) -> Thread {
@@ -104,6 +126,8 @@ const LOCKED: JointStep = JointStep::Allocate(Discipline::Locked);
 const COHERENT: JointStep = JointStep::Allocate(Discipline::Coherent);
 const ENTER: JointStep = JointStep::Enter(Mode::Write);
 const LOOK: JointStep = JointStep::Enter(Mode::Read);
+const READ_COPIED: JointStep = JointStep::ReadCopied(0);
+const WRITE_COPIED: JointStep = JointStep::WriteCopied(0);
 const BLOCK_ANEW: JointStep = JointStep::AllocateAnew(Discipline::Coherent);
 const LOCK_ANEW: JointStep = JointStep::AllocateAnew(Discipline::Locked);
 
@@ -152,6 +176,16 @@ const WORD: &[Thread] = &[
     thread(0, &[ENTER, JointStep::Read]),
 ];
 
+/// Nodes 0 and 1 keep the memory that node 2 writes.
+const COPIED_AWAY: &[Thread] = &[thread(2, &[WRITE_COPIED, JointStep::Sync])];
+const COPIED_READ: &[Thread] = &[thread(2, &[WRITE_COPIED, JointStep::Sync]), thread(1, &[READ_COPIED])];
+const COPIED_TWO: &[Thread] =
+    &[thread(2, &[JointStep::WriteCopied(0), JointStep::WriteCopied(1), JointStep::Sync])];
+const COPIED_TWO_READ: &[Thread] = &[
+    thread(2, &[JointStep::WriteCopied(0), JointStep::WriteCopied(1)]),
+    thread(0, &[JointStep::ReadCopied(1), JointStep::ReadCopied(0)]),
+];
+
 const PLAIN: Scope = Scope {
     name: "",
     about: "",
@@ -163,8 +197,22 @@ const PLAIN: Scope = Scope {
     losses: 0,
     duplicates: 0,
     restarts: 0,
-    dies: None,
+    dies: &[],
+    deaths: 1,
     returns: false,
+    copies: 1,
+    memories: &[],
+};
+
+/// A memory with copies, on nodes 0 and 1.
+const COPIES: Scope = Scope {
+    nodes: 3,
+    threads: COPIED_AWAY,
+    quick: Quick::ButLast,
+    dies: &[0, 1, 2],
+    copies: 2,
+    memories: &[0],
+    ..PLAIN
 };
 
 /// All scopes.
@@ -178,28 +226,39 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "lock-away-restart", about: "the same, its home has allocated it, and another node frees it", threads: LOCK_AWAY, restarts: 1, quick: Quick::Blocks, ..PLAIN },
     Scope { name: "lock-restart", about: "as lock-loss, the switch may restart", threads: LOCK_ONCE, restarts: 1, quick: Quick::Blocks, ..PLAIN },
     Scope { name: "lock-free-outside", about: "a lock is freed by somebody who is not inside, and sent home", threads: LOCK_FREED_OUTSIDE, ..PLAIN },
-    Scope { name: "lock-free-death", about: "who has allocated a lock may die while another node frees it inside, where others wait", threads: LOCK_FREED_ELSEWHERE, dies: Some(1), ..PLAIN },
-    Scope { name: "lock-take-death", about: "who is inside, and frees, may die; another takes the lock that is lost, if there still is one", threads: LOCK_TAKEN, dies: Some(1), ..PLAIN },
-    Scope { name: "lock-lost-death", about: "who has allocated a lock, and may be inside, may die; two others take it, one to free it", threads: LOCK_LOST, dies: Some(1), ..PLAIN },
-    Scope { name: "lock-change-death", about: "who has freed a lock may die; then its memory is a block", threads: LOCK_THEN_BLOCK, dies: Some(1), ..PLAIN },
-    Scope { name: "lock-home-death", about: "the home of a lock may die", threads: LOCK_AWAY_FROM_HOME, dies: Some(0), ..PLAIN },
-    Scope { name: "lock-home-return", about: "it may come back; then its memory is a block", threads: LOCK_THEN_BLOCK_AWAY, dies: Some(0), returns: true, quick: Quick::Blocks, ..PLAIN },
-    Scope { name: "block-home-death", about: "the home of a block may die", threads: BLOCK_AWAY_FROM_HOME, dies: Some(0), ..PLAIN },
-    Scope { name: "block-home-return", about: "it may come back; then its memory is a lock", threads: BLOCK_THEN_LOCK_AWAY, dies: Some(0), returns: true, quick: Quick::Locks, ..PLAIN },
-    Scope { name: "lock-free-death-restart", about: "as lock-free-death, and the switch may restart", threads: LOCK_FREED_ELSEWHERE, dies: Some(1), restarts: 1, quick: Quick::Blocks, ..PLAIN },
+    Scope { name: "lock-free-death", about: "who has allocated a lock may die while another node frees it inside, where others wait", threads: LOCK_FREED_ELSEWHERE, dies: &[1], ..PLAIN },
+    Scope { name: "lock-take-death", about: "who is inside, and frees, may die; another takes the lock that is lost, if there still is one", threads: LOCK_TAKEN, dies: &[1], ..PLAIN },
+    Scope { name: "lock-lost-death", about: "who has allocated a lock, and may be inside, may die; two others take it, one to free it", threads: LOCK_LOST, dies: &[1], ..PLAIN },
+    Scope { name: "lock-change-death", about: "who has freed a lock may die; then its memory is a block", threads: LOCK_THEN_BLOCK, dies: &[1], ..PLAIN },
+    Scope { name: "lock-home-death", about: "the home of a lock may die", threads: LOCK_AWAY_FROM_HOME, dies: &[0], ..PLAIN },
+    Scope { name: "lock-home-return", about: "it may come back; then its memory is a block", threads: LOCK_THEN_BLOCK_AWAY, dies: &[0], returns: true, quick: Quick::Blocks, ..PLAIN },
+    Scope { name: "block-home-death", about: "the home of a block may die", threads: BLOCK_AWAY_FROM_HOME, dies: &[0], ..PLAIN },
+    Scope { name: "block-home-return", about: "it may come back; then its memory is a lock", threads: BLOCK_THEN_LOCK_AWAY, dies: &[0], returns: true, quick: Quick::Locks, ..PLAIN },
+    Scope { name: "lock-free-death-restart", about: "as lock-free-death, and the switch may restart", threads: LOCK_FREED_ELSEWHERE, dies: &[1], restarts: 1, quick: Quick::Blocks, ..PLAIN },
     Scope { name: "block", about: "a block is allocated, written, freed, and allocated again, while another node writes", threads: BLOCK, ..PLAIN },
     Scope { name: "block-in-switch", about: "a block is allocated, written and freed, while another node reads; its entry is in the switch", threads: BLOCK_ONCE, directory: Directory::Switch, ..PLAIN },
     Scope { name: "block-loss", about: "the same, entry at the home, 1 packet may be lost", threads: BLOCK_ONCE, losses: 1, ..PLAIN },
     Scope { name: "block-duplicate", about: "the same, 1 packet may come twice", threads: BLOCK_ONCE, duplicates: 1, ..PLAIN },
     Scope { name: "block-alone-restart", about: "the same without the other node, the switch may restart", threads: BLOCK_ALONE, restarts: 1, quick: Quick::Locks, ..PLAIN },
-    Scope { name: "block-free-death", about: "who has allocated a block may die while another node frees it; then there is another one", threads: BLOCK_FREED_ELSEWHERE, dies: Some(1), ..PLAIN },
-    Scope { name: "block-change-death", about: "who frees a block may die while another node has it; then its memory is a lock", threads: BLOCK_THEN_LOCK, dies: Some(1), ..PLAIN },
+    Scope { name: "block-free-death", about: "who has allocated a block may die while another node frees it; then there is another one", threads: BLOCK_FREED_ELSEWHERE, dies: &[1], ..PLAIN },
+    Scope { name: "block-change-death", about: "who frees a block may die while another node has it; then its memory is a lock", threads: BLOCK_THEN_LOCK, dies: &[1], ..PLAIN },
+    Scope { name: "copies-0", about: "x", deaths: 0, ..COPIES },
+    Scope { name: "copies-1", about: "x", ..COPIES },
+    Scope { name: "copies-2", about: "x", deaths: 2, ..COPIES },
+    Scope { name: "copies-read-0", about: "x", threads: COPIED_READ, deaths: 0, ..COPIES },
+    Scope { name: "copies-read", about: "x", threads: COPIED_READ, ..COPIES },
+    Scope { name: "copies-read-2", about: "x", threads: COPIED_READ, deaths: 2, ..COPIES },
+    Scope { name: "copies-two-0", about: "x", threads: COPIED_TWO, memories: &[0, 1], deaths: 0, ..COPIES },
+    Scope { name: "copies-two", about: "x", threads: COPIED_TWO, memories: &[0, 1], ..COPIES },
+    Scope { name: "copies-two-2", about: "x", threads: COPIED_TWO, memories: &[0, 1], deaths: 2, ..COPIES },
+    Scope { name: "copies-two-read-0", about: "x", threads: COPIED_TWO_READ, memories: &[0, 1], deaths: 0, ..COPIES },
+    Scope { name: "copies-two-read", about: "x", threads: COPIED_TWO_READ, memories: &[0, 1], ..COPIES },
     Scope { name: "word", about: "a word is allocated and freed, while another node takes it for a lock, and for a block", threads: WORD, ..PLAIN },
 ];
 
 impl Scope {
     /// Something may be lost, so that what stays unanswered is sent again.
     pub(super) const fn repeats(&self) -> bool {
-        self.losses > 0 || self.restarts > 0 || self.dies.is_some()
+        self.losses > 0 || self.restarts > 0 || !self.dies.is_empty()
     }
 }

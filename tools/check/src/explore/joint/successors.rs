@@ -20,6 +20,9 @@ impl Engine {
                 Quick::Nothing => false,
                 Quick::Blocks => !packet.is_lock(),
                 Quick::Locks => packet.is_lock(),
+                Quick::ButLast => {
+                    packet.ends_reports_to().is_none_or(|home| home.0 < self.scope.nodes.into())
+                }
             }
     }
 
@@ -91,17 +94,23 @@ impl Engine {
             let mut after = Control::clone(&control);
             let before = Rc::clone(self.switch.locals.get(world.switch));
             after.dumps.push(self.machines.dump(&before));
+            self.hear_of_copies(world, &mut after);
+            after.place_memories(&self.scope);
             found.push((Action::Other("a new epoch begins"), Ok(self.announce(world, after))));
         }
-        let Some(node) = self.scope.dies else { return };
-        let id = NodeId(node.into());
-        if let Some(next) = self.spend(world, DEATH) {
-            found.push((Action::Node(node, "dies"), Ok(self.dies(next, id))));
-        }
-        if !control.up.contains(id)
-            && let Some(next) = self.spend(world, RETURN)
-        {
-            found.push((Action::Node(node, "comes back"), Ok(self.returns(next, id))));
+        for node in self.scope.dies.iter().copied() {
+            let id = NodeId(node.into());
+            if let Some(next) = self.spend(world, DEATH)
+                && control.up.contains(id)
+                && control.up.len() > 1
+            {
+                found.push((Action::Node(node, "dies"), Ok(self.dies(next, id))));
+            }
+            if !control.up.contains(id)
+                && let Some(next) = self.spend(world, RETURN)
+            {
+                found.push((Action::Node(node, "comes back"), Ok(self.returns(next, id))));
+            }
         }
     }
 
@@ -115,10 +124,9 @@ impl Engine {
         if !control.up.contains(view.shadow) {
             view.shadow = control.up.iter().next().expect("one node is always up");
         }
-        control.changed = false;
-        let (epoch, shadow) = (view.epoch, view.shadow);
-        let empty = self.machines.empty_switch(epoch, shadow);
+        let empty = self.machines.empty_switch(view);
         let mut next = World { switch: self.intern_switch(empty), ..*world };
+        control.changed = false;
         // What was between two passes was inside the switch.
         next.again.clear();
         self.forget_dumps(world, &mut control);
@@ -133,6 +141,8 @@ impl Engine {
 
     fn dies(&mut self, mut next: World, node: NodeId) -> World {
         let (mut control, mut outside) = (Control::clone(self.control(&next)), self.outside(&next));
+        self.hear_of_copies(&next, &mut control);
+        self.lose(&mut outside, &mut control, node);
         control.up = control.up.without(node);
         control.changed = true;
         for (plan, thread) in self.scope.threads.iter().zip(&mut outside.threads) {

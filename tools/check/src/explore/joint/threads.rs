@@ -6,7 +6,7 @@ use node::{Access, FrameId, LockEffect, Outcome, Started};
 use wire::{Discipline, Mode, NodeId, Refusal, SlotId};
 
 use super::coverage::Ending;
-use super::machines::{FIRST, HOME, Own, ToThread, region};
+use super::machines::{FIRST, HOME, Own, ToThread, block, region};
 use super::scope::JointStep;
 use super::world::{Doing, Memory};
 use super::{Action, Both, Engine, Finds, Outside};
@@ -77,8 +77,11 @@ impl Engine {
                         self.done(&mut after, thread, Ending::SentHome);
                         Own::SendHome
                     }
-                    JointStep::Read => Own::Fetch(Access::Shared),
-                    JointStep::Write => Own::Fetch(Access::Modified),
+                    JointStep::Read => Own::Fetch(block(), Access::Shared),
+                    JointStep::Write => Own::Fetch(block(), Access::Modified),
+                    JointStep::ReadCopied(nth) => Own::Fetch(self.scope.root(nth), Access::Shared),
+                    JointStep::WriteCopied(nth) => Own::Fetch(self.scope.root(nth), Access::Modified),
+                    JointStep::Sync => Own::Sync,
                     JointStep::Enter(_)
                     | JointStep::Take
                     | JointStep::EnterAndFree
@@ -88,6 +91,15 @@ impl Engine {
                     }
                 };
                 (input, "begins")
+            }
+            Doing::Pinned { frame, .. } if turn.copied().is_some() => {
+                match self.access_copied(world, &mut after, thread, turn) {
+                    Ok((tag, wrote)) => {
+                        self.done(&mut after, thread, Ending::Accessed);
+                        (Own::Access(tag, FrameId(frame), wrote), "accesses the block")
+                    }
+                    Err(what) => return found.push((Action::Thread(who, at, "accesses it"), Err(what))),
+                }
             }
             Doing::Pinned { frame, on_paper } => {
                 let wrote = (turn == JointStep::Write).then(|| write_of(thread, at));
@@ -107,7 +119,7 @@ impl Engine {
                     }
                 }
                 self.done(&mut after, thread, Ending::Accessed);
-                (Own::Access(FrameId(frame), wrote), "accesses the block")
+                (Own::Access(block(), FrameId(frame), wrote), "accesses the block")
             }
             Doing::ToldOfLoss => {
                 *doing = Doing::Waiting(memory.changes, true);
@@ -157,6 +169,7 @@ impl Engine {
     ) -> Result<(), String> {
         let turn = self.turn_of(outside, thread).expect("it has one");
         let since = outside.more.memory.changes;
+        let upto = self.copied(outside).writes as u8;
         let doing = &mut outside.threads[thread].doing;
         *doing = match (started, turn, *doing) {
             (Started::Slot(slot), _, Doing::Inside { of, taken, .. }) => {
@@ -165,6 +178,7 @@ impl Engine {
             (Started::Slot(slot), JointStep::Allocate(_) | JointStep::AllocateAnew(_), _) => {
                 Doing::Allocating(slot.0, since)
             }
+            (Started::Slot(slot), JointStep::Sync, _) => Doing::Syncing { slot: slot.0, upto },
             (Started::Slot(slot), JointStep::Free, _) => Doing::Freeing { of: since, slot: slot.0 },
             (Started::Slot(slot), _, _) => Doing::Fetching(slot.0, since),
             (Started::Join(slot), ..) => Doing::Joining(slot.0),
@@ -268,8 +282,15 @@ impl Engine {
             (Doing::Fetching(its, _), Outcome::Retry) | (Doing::Joining(its), _) if its == slot.0 => {
                 outside.threads[thread].doing = Doing::Idle;
             }
+            (Doing::Syncing { slot: its, upto }, Outcome::Synced) if its == slot.0 => {
+                self.promise(world, outside, thread, upto.into())?;
+                self.done(outside, thread, Ending::Synced);
+            }
             (Doing::Fetching(its, since), Outcome::Failed(why)) if its == slot.0 => {
+                let copied = self.turn_of(outside, thread).and_then(JointStep::copied);
                 let may = match why {
+                    _ if copied.is_some_and(|nth| self.is_kept(outside, nth)) => false,
+                    _ if copied.is_some() => true,
                     Refusal::Lost => died,
                     Refusal::NodeDown => home_died,
                     _ => may_be_refused(memory, since, Discipline::Coherent, why),
@@ -280,7 +301,10 @@ impl Engine {
                 self.done(outside, thread, Ending::NotAccessed(why));
             }
             (
-                Doing::Allocating(its, _) | Doing::Freeing { slot: its, .. } | Doing::Fetching(its, _),
+                Doing::Allocating(its, _)
+                | Doing::Freeing { slot: its, .. }
+                | Doing::Fetching(its, _)
+                | Doing::Syncing { slot: its, .. },
                 other,
             ) if its == slot.0 => {
                 return Err(format!("thread {thread} is told {other:?}"));

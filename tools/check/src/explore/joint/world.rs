@@ -1,6 +1,6 @@
 //! What is outside of all places: what threads do, what the control plane knows, what is true of the memory.
 
-use node::View;
+use node::{Kept, View};
 use switch::coherence::Dump;
 use wire::{Copyset, Discipline, Incarnation, NodeId};
 
@@ -20,6 +20,8 @@ pub(super) struct Control {
     pub(super) changed: bool,
     /// What the switch knew at the end of each epoch.
     pub(super) dumps: Vec<Dump>,
+    /// Who has each memory with copies whole, and is up.
+    pub(super) memories: Vec<Kept>,
 }
 
 impl Control {
@@ -63,6 +65,8 @@ pub(super) enum Doing {
     Freeing { of: u8, slot: u16 },
     /// Waiting for a block.
     Fetching(u16, u8),
+    /// Waiting until what had been written up to here is safe.
+    Syncing { slot: u16, upto: u8 },
     /// Waiting for another thread's block.
     Joining(u16),
     /// About to access a frame that is pinned for it; on paper, if the memory has died that it is a copy of.
@@ -87,6 +91,8 @@ pub(super) struct More {
     /// What the control plane knows, by number.
     pub(super) control: u32,
     pub(super) memory: Memory,
+    /// What is true of memory with copies, by number.
+    pub(super) copied: u32,
     /// Nodes for which a time-out came that others are still to have: time passes for all.
     pub(super) timed_out: Copyset,
 }
