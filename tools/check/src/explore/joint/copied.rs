@@ -1,17 +1,18 @@
 //! Memory with copies: what is true of it, whatever machines think; what must hold; and which nodes have it.
 //!
 //! Threads use the first block of each memory. What of a dead node's writes may be found is followed as in random runs
-//! ([`Survival`]). A memory that is gone with the last node that had it is looked at no more.
+//! ([`Survival`]). A memory that is gone with the last node that had it begins anew, empty, when that is announced: what
+//! nodes have of it that do not know counts no more.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use node::{Access, Kept, Placement};
-use wire::{BlockTag, Copyset, GlobalAddr, Incarnation, NodeId};
+use wire::{BlockTag, Copyset, GlobalAddr, Incarnation, NodeId, SwitchEpoch};
 
-use super::machines::BLOCK;
+use super::machines::{BLOCK, FIRST};
 use super::scope::{JointStep, Scope};
-use super::world::Control;
+use super::world::{Control, Doing};
 use super::{Engine, Outside};
 use crate::coherence::survival::{Life, Survival};
 use crate::explore::world::World;
@@ -21,6 +22,8 @@ use crate::explore::world::World;
 pub(super) struct Copied {
     /// The last write to each block, as far as is known.
     pub(super) latest: BTreeMap<BlockTag, u64>,
+    /// The epochs in which memories have begun anew.
+    pub(super) since: BTreeMap<BlockTag, SwitchEpoch>,
     /// Writes so far.
     pub(super) writes: u64,
     pub(super) survival: Survival,
@@ -34,19 +37,22 @@ impl Scope {
 }
 
 impl Control {
-    /// Who is to have each memory.
-    pub(super) fn place_memories(&mut self, scope: &Scope) {
+    /// Who is to have each memory; which ones are gone, and begin anew.
+    pub(super) fn place_memories(&mut self, scope: &Scope) -> Vec<u8> {
+        let mut anew = Vec::new();
         let (nodes, copies) = (self.incarnations.len(), scope.copies.into());
         let who = Placement { nodes, copies, up: self.up, draining: Copyset::EMPTY };
-        for nth in scope.memories.iter().copied().map(usize::from) {
-            let kept = &mut self.memories[nth];
+        for nth in scope.memories.iter().copied() {
+            let (i, kept) = (usize::from(nth), &mut self.memories[usize::from(nth)]);
             if kept.by.is_empty() {
-                let is_first = self.view.memories[nth].by.is_empty();
-                *kept = Kept::anew(Incarnation(kept.life.0 + u32::from(!is_first)), nth, &who);
+                let is_first = self.view.memories[i].by.is_empty();
+                *kept = Kept::anew(Incarnation(kept.life.0 + u32::from(!is_first)), i, &who);
+                anew.push(nth);
             }
-            kept.place(nth, &who);
+            kept.place(i, &who);
         }
         self.view.memories.clone_from(&self.memories);
+        anew
     }
 }
 
@@ -70,9 +76,45 @@ impl Engine {
         (id, self.control(world).incarnations[node])
     }
 
-    /// Somebody has this memory.
+    /// Somebody has this memory, and has had it all the time.
     pub(super) fn is_kept(&self, outside: &Outside, nth: u8) -> bool {
-        self.copied(outside).latest.contains_key(&self.scope.root(nth))
+        !self.copied(outside).since.contains_key(&self.scope.root(nth))
+    }
+
+    /// Nobody who is up has these memories: they begin anew in this epoch, empty.
+    pub(super) fn begin_anew(&mut self, outside: &mut Outside, memories: &[u8], epoch: SwitchEpoch) {
+        if !memories.is_empty() {
+            let scope = self.scope;
+            self.change(outside, |copied| {
+                for tag in memories.iter().map(|nth| scope.root(*nth)) {
+                    copied.latest.insert(tag, 0);
+                    copied.since.insert(tag, epoch);
+                    copied.survival.zeroed(tag);
+                }
+            });
+        }
+    }
+
+    /// What a node in this state has of a block counts: it is of the memory as it is, and no thread still has what was before pinned.
+    fn has_of_now(&self, outside: &Outside, node: usize, local: u32, tag: BlockTag) -> bool {
+        let copied = self.copied(outside);
+        let since = copied.since.get(&tag).copied().unwrap_or(FIRST);
+        let mut threads = self.scope.threads.iter().zip(&outside.threads);
+        let on_paper = threads.any(|(plan, thread)| {
+            let turn = plan.does.get(usize::from(thread.turn)).copied();
+            usize::from(plan.node) == node
+                && matches!(thread.doing, Doing::Pinned { on_paper: true, .. })
+                && turn.and_then(JointStep::copied).is_some_and(|nth| self.scope.root(nth) == tag)
+        });
+        self.facts_of(node, local).epoch >= since && !on_paper
+    }
+
+    /// A node hears of an epoch in which this memory is another one than the one that it knows.
+    pub(super) fn is_anew_for(&self, world: &World, node: usize, turn: Option<JointStep>) -> bool {
+        let outside = self.outside(world);
+        let nth = turn.and_then(JointStep::copied);
+        nth.and_then(|nth| self.copied(&outside).since.get(&self.scope.root(nth)))
+            .is_some_and(|since| self.facts(world, node).epoch < *since)
     }
 
     /// A thread has a block pinned, and reads or writes it: which one, and what it writes.
@@ -85,26 +127,23 @@ impl Engine {
     ) -> Result<(BlockTag, Option<u64>), String> {
         let tag = self.scope.root(turn.copied().expect("the caller has looked"));
         let node = usize::from(self.scope.threads[thread].node);
+        let counts = self.has_of_now(&self.outside(world), node, world.nodes[node], tag);
         if matches!(turn, JointStep::WriteCopied(_)) {
             let life = self.life(world, node);
             let write = self.change(outside, |copied| {
                 copied.writes += 1;
-                if let Some(latest) = copied.latest.get_mut(&tag) {
-                    *latest = copied.writes;
+                if counts {
+                    copied.latest.insert(tag, copied.writes);
                     copied.survival.wrote(tag, copied.writes, life);
                 }
                 copied.writes
             });
             return Ok((tag, Some(write)));
         }
-        let latest = self.copied(outside).latest.get(&tag).copied();
-        let cached = self.facts(world, node).cached.iter().find(|(it, ..)| *it == tag);
-        match (cached, latest) {
-            (Some((.., stamp)), Some(latest)) if *stamp != latest => {
-                Err(format!("thread {thread} reads write {stamp} of {tag:?}, and the last one is {latest}"))
-            }
-            (None, Some(_)) => Err(format!("thread {thread} has {tag:?} pinned, and it is not there")),
-            _ => Ok((tag, None)),
+        let latest = self.copied(outside).latest[&tag];
+        match self.facts(world, node).cached.iter().find(|(it, ..)| *it == tag) {
+            Some((.., stamp)) if *stamp == latest || !counts => Ok((tag, None)),
+            found => Err(format!("thread {thread} reads {found:?}, and the last write is {latest}")),
         }
     }
 
@@ -127,7 +166,9 @@ impl Engine {
         node: usize,
         local: u32,
     ) -> Result<(), String> {
-        let cached = self.facts_of(node, local).cached.clone();
+        let cached = self.facts_of(node, local).cached.iter().copied();
+        let cached: Vec<_> =
+            cached.filter(|(tag, ..)| self.has_of_now(outside, node, local, *tag)).collect();
         if cached.is_empty() {
             return Ok(());
         }
@@ -135,10 +176,8 @@ impl Engine {
         let life = (NodeId(u16::try_from(node).expect("few nodes")), control.incarnations[node]);
         self.change(outside, |copied| {
             for (tag, _, stamp) in cached {
-                if let Some(latest) = copied.latest.get_mut(&tag) {
-                    copied.survival.found(tag, stamp, Some(life))?;
-                    *latest = stamp;
-                }
+                copied.survival.found(tag, stamp, Some(life))?;
+                copied.latest.insert(tag, stamp);
             }
             Ok(())
         })
@@ -148,7 +187,8 @@ impl Engine {
     pub(super) fn check_copied(&self, world: &World, outside: &Outside) -> Result<(), String> {
         let up = self.control(world).up;
         for (tag, latest) in &self.copied(outside).latest {
-            let copies = up.iter().flat_map(|node| {
+            let knows = |node: &NodeId| self.has_of_now(outside, node.index(), world.nodes[node.index()], *tag);
+            let copies = up.iter().filter(knows).flat_map(|node| {
                 let cached = self.facts(world, node.index()).cached.iter();
                 cached.filter(|(it, ..)| it == tag).map(move |(_, access, stamp)| (node, *access, *stamp))
             });
@@ -176,7 +216,7 @@ impl Engine {
         }
     }
 
-    /// A node dies, with what it has of memories, and maybe with the last that there is of them.
+    /// A node dies, with what it has of memories.
     pub(super) fn lose(&mut self, outside: &mut Outside, control: &mut Control, node: NodeId) {
         if self.scope.copies < 2 {
             return;
@@ -184,16 +224,7 @@ impl Engine {
         for kept in &mut control.memories {
             kept.by = kept.by.without(node);
         }
-        let scope = self.scope;
-        let gone = scope.memories.iter().filter(|nth| control.memories[usize::from(**nth)].by.is_empty());
-        let gone: Vec<BlockTag> = gone.map(|nth| scope.root(*nth)).collect();
         let life = (node, control.incarnations[node.index()]);
-        self.change(outside, |copied| {
-            copied.survival.died(life);
-            for tag in gone {
-                copied.latest.remove(&tag);
-                copied.survival.zeroed(tag);
-            }
-        });
+        self.change(outside, |copied| copied.survival.died(life));
     }
 }

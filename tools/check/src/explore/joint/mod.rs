@@ -139,7 +139,7 @@ impl Protocol for Joint {
         let mut control =
             Control { up: view.live(), view, incarnations, changed: false, dumps: Vec::new(), memories };
         if copies > 1 {
-            control.place_memories(scope);
+            let _ = control.place_memories(scope);
             control.view.epoch = SwitchEpoch(FIRST.0 + 1);
         }
         let (mut controls, mut copied) = (Interner::new(), Interner::new());

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use wire::{Copyset, Incarnation, NodeId, SwitchEpoch};
 
 use super::machines::{HOME, Own};
-use super::scope::Quick;
+use super::scope::{JointStep, Quick};
 use super::world::{Control, DEATH, Doing, RESTART, RETURN};
 use super::{Action, Both, Engine, Finds, Outside};
 use crate::explore::engine::{Input, Packets};
@@ -37,10 +37,14 @@ impl Engine {
             if self.facts(world, node.index()).epoch < control.view.epoch {
                 let mut outside = self.outside(world);
                 for (plan, thread) in self.scope.threads.iter().zip(&mut outside.threads) {
+                    let turn = plan.does.get(usize::from(thread.turn)).copied();
                     if let Doing::Pinned { on_paper, .. } = &mut thread.doing
                         && u16::from(plan.node) == node.0
                     {
-                        *on_paper |= control.has_lost(HOME);
+                        *on_paper |= match turn.and_then(JointStep::copied) {
+                            Some(_) => self.is_anew_for(world, node.index(), turn),
+                            None => control.has_lost(HOME),
+                        };
                     }
                 }
                 let next = World { outside: self.intern_outside(outside), ..*world };
@@ -95,7 +99,6 @@ impl Engine {
             let before = Rc::clone(self.switch.locals.get(world.switch));
             after.dumps.push(self.machines.dump(&before));
             self.hear_of_copies(world, &mut after);
-            after.place_memories(&self.scope);
             found.push((Action::Other("a new epoch begins"), Ok(self.announce(world, after))));
         }
         for node in self.scope.dies.iter().copied() {
@@ -116,6 +119,8 @@ impl Engine {
 
     /// A new epoch begins for the switch, which knows nothing in it.
     fn announce(&mut self, world: &World, mut control: Control) -> World {
+        let mut outside = self.outside(world);
+        let anew = control.place_memories(&self.scope);
         let view = &mut control.view;
         view.epoch = SwitchEpoch(view.epoch.0 + 1);
         for (node, incarnation) in view.incarnations.iter_mut().enumerate() {
@@ -124,13 +129,14 @@ impl Engine {
         if !control.up.contains(view.shadow) {
             view.shadow = control.up.iter().next().expect("one node is always up");
         }
+        self.begin_anew(&mut outside, &anew, view.epoch);
         let empty = self.machines.empty_switch(view);
         let mut next = World { switch: self.intern_switch(empty), ..*world };
         control.changed = false;
         // What was between two passes was inside the switch.
         next.again.clear();
         self.forget_dumps(world, &mut control);
-        self.with_control(next, control, self.outside(world))
+        self.with_control(next, control, outside)
     }
 
     /// Of epochs in which nobody is any more.
