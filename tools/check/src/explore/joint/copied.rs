@@ -1,6 +1,6 @@
 //! Memory with copies: what is true of it, whatever machines think; what must hold; and which nodes have it.
 //!
-//! Threads use the first block of each memory. What of a dead node's writes may be found is followed as in random runs
+//! What of a dead node's writes may be found is followed as in random runs
 //! ([`Survival`]). A memory that is gone with the last node that had it begins anew, empty, when that is announced: what
 //! nodes have of it that do not know counts no more.
 
@@ -23,16 +23,19 @@ pub(super) struct Copied {
     /// The last write to each block, as far as is known.
     pub(super) latest: BTreeMap<BlockTag, u64>,
     /// The epochs in which memories have begun anew.
-    pub(super) since: BTreeMap<BlockTag, SwitchEpoch>,
+    pub(super) since: BTreeMap<NodeId, SwitchEpoch>,
+    /// What each node had done when it gave up a block lock that others can take.
+    pub(super) given_up: BTreeMap<BlockTag, (Life, u64)>,
     /// Writes so far.
     pub(super) writes: u64,
     pub(super) survival: Survival,
 }
 
 impl Scope {
-    /// The first block of a memory with copies.
-    pub(super) fn root(&self, nth: u8) -> BlockTag {
-        BLOCK.tag(GlobalAddr::new(NodeId(u16::from(self.nodes) + u16::from(nth)), 0))
+    /// A block with copies.
+    pub(super) fn block(&self, nth: u8) -> BlockTag {
+        let (memory, block) = (self.nodes + nth % self.nodes, nth / self.nodes);
+        BLOCK.tag(GlobalAddr::new(NodeId(memory.into()), u64::from(block) * BLOCK.bytes()))
     }
 }
 
@@ -76,9 +79,10 @@ impl Engine {
         (id, self.control(world).incarnations[node])
     }
 
-    /// Somebody has this memory, and has had it all the time.
+    /// The block is there: somebody has its memory, and has had it since it was allocated.
     pub(super) fn is_kept(&self, outside: &Outside, nth: u8) -> bool {
-        !self.copied(outside).since.contains_key(&self.scope.root(nth))
+        let (copied, tag) = (self.copied(outside), self.scope.block(nth));
+        copied.latest.contains_key(&tag) && !copied.since.contains_key(&tag.home())
     }
 
     /// Nobody who is up has these memories: they begin anew in this epoch, empty.
@@ -86,10 +90,13 @@ impl Engine {
         if !memories.is_empty() {
             let scope = self.scope;
             self.change(outside, |copied| {
-                for tag in memories.iter().map(|nth| scope.root(*nth)) {
-                    copied.latest.insert(tag, 0);
-                    copied.since.insert(tag, epoch);
-                    copied.survival.zeroed(tag);
+                for nth in memories {
+                    let (root, second) = (scope.block(*nth), scope.block(*nth + scope.nodes));
+                    copied.since.insert(root.home(), epoch);
+                    copied.latest.insert(root, 0);
+                    copied.latest.remove(&second);
+                    [root, second].into_iter().for_each(|tag| copied.survival.zeroed(tag));
+                    copied.given_up.remove(&root.lock_entry());
                 }
             });
         }
@@ -98,13 +105,13 @@ impl Engine {
     /// What a node in this state has of a block counts: it is of the memory as it is, and no thread still has what was before pinned.
     fn has_of_now(&self, outside: &Outside, node: usize, local: u32, tag: BlockTag) -> bool {
         let copied = self.copied(outside);
-        let since = copied.since.get(&tag).copied().unwrap_or(FIRST);
+        let since = copied.since.get(&tag.home()).copied().unwrap_or(FIRST);
         let mut threads = self.scope.threads.iter().zip(&outside.threads);
         let on_paper = threads.any(|(plan, thread)| {
             let turn = plan.does.get(usize::from(thread.turn)).copied();
             usize::from(plan.node) == node
                 && matches!(thread.doing, Doing::Pinned { on_paper: true, .. })
-                && turn.and_then(JointStep::copied).is_some_and(|nth| self.scope.root(nth) == tag)
+                && turn.and_then(JointStep::copied).is_some_and(|nth| self.scope.block(nth) == tag)
         });
         self.facts_of(node, local).epoch >= since && !on_paper
     }
@@ -113,7 +120,7 @@ impl Engine {
     pub(super) fn is_anew_for(&self, world: &World, node: usize, turn: Option<JointStep>) -> bool {
         let outside = self.outside(world);
         let nth = turn.and_then(JointStep::copied);
-        nth.and_then(|nth| self.copied(&outside).since.get(&self.scope.root(nth)))
+        nth.and_then(|nth| self.copied(&outside).since.get(&self.scope.block(nth).home()))
             .is_some_and(|since| self.facts(world, node).epoch < *since)
     }
 
@@ -125,7 +132,7 @@ impl Engine {
         thread: usize,
         turn: JointStep,
     ) -> Result<(BlockTag, Option<u64>), String> {
-        let tag = self.scope.root(turn.copied().expect("the caller has looked"));
+        let tag = self.scope.block(turn.copied().expect("the caller has looked"));
         let node = usize::from(self.scope.threads[thread].node);
         let counts = self.has_of_now(&self.outside(world), node, world.nodes[node], tag);
         if matches!(turn, JointStep::WriteCopied(_)) {
@@ -140,10 +147,10 @@ impl Engine {
             });
             return Ok((tag, Some(write)));
         }
-        let latest = self.copied(outside).latest[&tag];
+        let latest = self.copied(outside).latest.get(&tag).copied();
         match self.facts(world, node).cached.iter().find(|(it, ..)| *it == tag) {
-            Some((.., stamp)) if *stamp == latest || !counts => Ok((tag, None)),
-            found => Err(format!("thread {thread} reads {found:?}, and the last write is {latest}")),
+            Some((.., stamp)) if Some(*stamp) == latest || !counts => Ok((tag, None)),
+            found => Err(format!("thread {thread} reads {found:?}, and the last write is {latest:?}")),
         }
     }
 
@@ -157,6 +164,62 @@ impl Engine {
     ) -> Result<(), String> {
         let life = self.life(world, self.node_of(thread));
         self.change(outside, |copied| copied.survival.promised(life, upto))
+    }
+
+    /// A thread has this memory now.
+    pub(super) fn allocated_copied(
+        &mut self,
+        outside: &mut Outside,
+        nth: u8,
+        addr: GlobalAddr,
+    ) -> Result<(), String> {
+        let tag = self.scope.block(nth);
+        if addr != tag.addr() {
+            return Err(format!("{addr} is allocated, which there is not"));
+        }
+        self.change(outside, |copied| {
+            copied.latest.insert(tag, 0);
+            copied.survival.zeroed(tag);
+        });
+        Ok(())
+    }
+
+    /// A thread releases the block lock that it holds.
+    pub(super) fn give_up(&mut self, world: &World, outside: &mut Outside, thread: usize, turn: JointStep) {
+        let life = self.life(world, self.node_of(thread));
+        let lock = self.scope.block(turn.copied().expect("it has one")).lock_entry();
+        self.change(outside, |copied| copied.given_up.insert(lock, (life, copied.writes)));
+    }
+
+    /// A thread gets a block lock: nobody else holds it, and what was written before it was released is seen.
+    pub(super) fn take_up(
+        &mut self,
+        world: &World,
+        outside: &mut Outside,
+        thread: usize,
+    ) -> Result<(), String> {
+        let turn = |at: usize| self.turn_of(outside, at).and_then(JointStep::copied);
+        let nth = turn(thread).expect("it has one");
+        let holds = |at: usize| turn(at) == Some(nth) && matches!(outside.threads[at].doing, Doing::Holding(_));
+        if let Some(other) = (0..self.threads()).find(|at| holds(*at))
+            && self.is_kept(outside, nth)
+        {
+            return Err(format!("threads {thread} and {other} hold the lock of block {nth}"));
+        }
+        let lock = self.scope.block(nth).lock_entry();
+        let (me, control) = (self.node_of(thread), self.control(world));
+        let (up, incarnations) = (control.up, control.incarnations.clone());
+        self.change(outside, |copied| match copied.given_up.remove(&lock) {
+            // It has executed what it was asked to.
+            Some(((node, incarnation), upto))
+                if node.index() != me
+                    && up.contains(node)
+                    && incarnations[node.index()] == incarnation =>
+            {
+                copied.survival.promised((node, incarnation), upto)
+            }
+            _ => Ok(()),
+        })
     }
 
     /// What a node has in its cache is found: what was written later died with its writer.

@@ -21,6 +21,8 @@ pub enum Ending {
     LeftOnPaper,
     /// It has accessed the block.
     Accessed,
+    /// It has had a block lock.
+    Guarded,
     /// What its node had written is safe.
     Synced,
     /// Its node has begun to send home what only it has.
@@ -38,7 +40,7 @@ pub enum Ending {
 }
 
 use Ending::{
-    Accessed, Allocated, Ended, Entered, Freed, GivenUp, LeftOnPaper, NotAccessed, NotAllocated, NotEntered,
+    Accessed, Allocated, Ended, Entered, Freed, GivenUp, Guarded, LeftOnPaper, NotAccessed, NotAllocated, NotEntered,
     NotFreed, SentHome, Synced, Taken,
 };
 
@@ -54,6 +56,7 @@ const ALL: &[Ending] = &[
     LeftOnPaper,
     Accessed,
     SentHome,
+    Guarded,
     Synced,
     Freed,
     NotAllocated(Refusal::OutOfMemory),

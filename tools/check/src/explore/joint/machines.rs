@@ -42,11 +42,14 @@ pub(super) struct SwitchState {
 /// What happens at a node, beside packets.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Own {
-    Allocate(Discipline),
+    Allocate(NodeId, Discipline),
     Free,
     Fetch(BlockTag, Access),
     /// The thread that has this frame of the block pinned reads it, or writes this, and is done.
     Access(BlockTag, FrameId, Option<u64>),
+    /// A thread wants the block lock of this block to write; or releases it.
+    Lock(BlockTag),
+    Release(SlotId),
     /// A thread wants all that the node has written to be safe.
     Sync,
     /// This thread wants the lock; or, lost as it is, takes it.

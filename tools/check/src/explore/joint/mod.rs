@@ -145,7 +145,7 @@ impl Protocol for Joint {
         let (mut controls, mut copied) = (Interner::new(), Interner::new());
         let number = controls.intern(control).0;
         let control = Rc::clone(controls.get(number));
-        let latest: BTreeMap<_, _> = scope.memories.iter().map(|nth| (scope.root(*nth), 0)).collect();
+        let latest: BTreeMap<_, _> = scope.memories.iter().map(|nth| (scope.block(*nth), 0)).collect();
         let copied_number = copied.intern(Copied { latest, ..Copied::default() }).0;
         let own = Both {
             controls,

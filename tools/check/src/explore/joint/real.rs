@@ -136,8 +136,8 @@ impl<R: Rules> Real<R> {
             Input::Packet(Packet::Lock(message)) => {
                 RackNode { node, locks }.on_lock_packet(MOMENT, &message, &mut copies, &mut lock_out);
             }
-            Input::Own(Own::Allocate(discipline)) => {
-                started = Some(node.on_alloc(MOMENT, BLOCK.bytes(), HOME, discipline, &mut blocks, &mut out));
+            Input::Own(Own::Allocate(home, discipline)) => {
+                started = Some(node.on_alloc(MOMENT, BLOCK.bytes(), home, discipline, &mut blocks, &mut out));
             }
             Input::Own(Own::Free) => {
                 started = Some(node.on_free(MOMENT, (region(), None), &mut blocks, &mut out))
@@ -145,6 +145,10 @@ impl<R: Rules> Real<R> {
             Input::Own(Own::Fetch(tag, access)) => {
                 started = Some(node.on_access(MOMENT, tag, access, &mut blocks, &mut out));
             }
+            Input::Own(Own::Lock(tag)) => {
+                started = Some(node.on_lock(MOMENT, tag, true, false, &mut blocks, &mut out));
+            }
+            Input::Own(Own::Release(slot)) => node.on_release(MOMENT, slot, &mut blocks, &mut out),
             Input::Own(Own::Sync) => started = Some(node.on_sync(MOMENT, &mut blocks, &mut out)),
             Input::Own(Own::Access(tag, frame, wrote)) => {
                 let it = &mut blocks.frames[frame.0 as usize];

@@ -18,10 +18,15 @@ pub enum JointStep {
     Write,
     /// Has the node send home what only it has, as it does before it leaves the rack.
     SendHome,
-    /// Reads the first block of the memory with copies of this number.
+    /// Reads a block with copies. With as many memories as nodes: these numbers are those of their first blocks, which are live
+    /// from the beginning; and then come their second ones.
     ReadCopied(u8),
     /// Writes it.
     WriteCopied(u8),
+    /// Takes its block lock to write, and releases it.
+    Guard(u8),
+    /// Allocates it; if that fails, the thread is done.
+    AllocateCopied(u8),
     /// Waits until all that its node has written is safe.
     Sync,
     /// Enters the lock that it is, and leaves again.
@@ -35,10 +40,12 @@ pub enum JointStep {
 }
 
 impl JointStep {
-    /// The memory with copies that it is about.
+    /// The block with copies that it is about.
     pub(super) const fn copied(self) -> Option<u8> {
         match self {
-            Self::ReadCopied(nth) | Self::WriteCopied(nth) => Some(nth),
+            Self::ReadCopied(nth) | Self::WriteCopied(nth) | Self::Guard(nth) | Self::AllocateCopied(nth) => {
+                Some(nth)
+            }
             _ => None,
         }
     }
@@ -181,6 +188,16 @@ const COPIED_AWAY: &[Thread] = &[thread(2, &[WRITE_COPIED, JointStep::Sync])];
 const COPIED_READ: &[Thread] = &[thread(2, &[WRITE_COPIED, JointStep::Sync]), thread(1, &[READ_COPIED])];
 const COPIED_TWO: &[Thread] =
     &[thread(2, &[JointStep::WriteCopied(0), JointStep::WriteCopied(1), JointStep::Sync])];
+const COPIED_MOMENT: &[Thread] = &[
+    thread(2, &[JointStep::WriteCopied(0), JointStep::WriteCopied(0)]),
+    thread(2, &[JointStep::WriteCopied(1)]),
+    thread(2, &[JointStep::Sync]),
+];
+const COPIED_GUARD: &[Thread] = &[
+    thread(2, &[JointStep::WriteCopied(0), JointStep::Guard(0)]),
+    thread(1, &[JointStep::Guard(0), JointStep::ReadCopied(0)]),
+];
+const COPIED_ALLOCATE: &[Thread] = &[thread(2, &[JointStep::AllocateCopied(3), JointStep::WriteCopied(3)])];
 const COPIED_TWO_READ: &[Thread] = &[
     thread(2, &[JointStep::WriteCopied(0), JointStep::WriteCopied(1)]),
     thread(0, &[JointStep::ReadCopied(1), JointStep::ReadCopied(0)]),
@@ -251,6 +268,11 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "copies-two-0", about: "x", threads: COPIED_TWO, memories: &[0, 1], deaths: 0, ..COPIES },
     Scope { name: "copies-two", about: "x", threads: COPIED_TWO, memories: &[0, 1], ..COPIES },
     Scope { name: "copies-two-2", about: "x", threads: COPIED_TWO, memories: &[0, 1], deaths: 2, ..COPIES },
+    Scope { name: "copies-moment", about: "x", threads: COPIED_MOMENT, memories: &[0, 1], dies: &[2], ..COPIES },
+    Scope { name: "copies-guard", about: "x", threads: COPIED_GUARD, ..COPIES },
+    Scope { name: "copies-guard-2", about: "x", threads: COPIED_GUARD, deaths: 2, ..COPIES },
+    Scope { name: "copies-allocate", about: "x", threads: COPIED_ALLOCATE, ..COPIES },
+    Scope { name: "copies-allocate-2", about: "x", threads: COPIED_ALLOCATE, deaths: 2, ..COPIES },
     Scope { name: "copies-two-read-0", about: "x", threads: COPIED_TWO_READ, memories: &[0, 1], deaths: 0, ..COPIES },
     Scope { name: "copies-two-read", about: "x", threads: COPIED_TWO_READ, memories: &[0, 1], ..COPIES },
     Scope { name: "word", about: "a word is allocated and freed, while another node takes it for a lock, and for a block", threads: WORD, ..PLAIN },

@@ -62,7 +62,11 @@ impl Engine {
         let busy = |doing: Doing| {
             matches!(
                 doing,
-                Doing::Pinned { .. } | Doing::Inside { .. } | Doing::Returned(_) | Doing::ToldOfLoss
+                Doing::Pinned { .. }
+                    | Doing::Holding(_)
+                    | Doing::Inside { .. }
+                    | Doing::Returned(_)
+                    | Doing::ToldOfLoss
             )
         };
         world.packets.is_empty()

@@ -65,6 +65,9 @@ pub(super) enum Doing {
     Freeing { of: u8, slot: u16 },
     /// Waiting for a block.
     Fetching(u16, u8),
+    /// Waiting for a block lock, in this slot; holding it.
+    Locking(u16),
+    Holding(u16),
     /// Waiting until what had been written up to here is safe.
     Syncing { slot: u16, upto: u8 },
     /// Waiting for another thread's block.
