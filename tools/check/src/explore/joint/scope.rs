@@ -135,6 +135,7 @@ const ENTER: JointStep = JointStep::Enter(Mode::Write);
 const LOOK: JointStep = JointStep::Enter(Mode::Read);
 const READ_COPIED: JointStep = JointStep::ReadCopied(0);
 const WRITE_COPIED: JointStep = JointStep::WriteCopied(0);
+const WRITE_SECOND: JointStep = JointStep::WriteCopied(1);
 const BLOCK_ANEW: JointStep = JointStep::AllocateAnew(Discipline::Coherent);
 const LOCK_ANEW: JointStep = JointStep::AllocateAnew(Discipline::Locked);
 
@@ -183,25 +184,28 @@ const WORD: &[Thread] = &[
     thread(0, &[ENTER, JointStep::Read]),
 ];
 
-/// Nodes 0 and 1 keep the memory that node 2 writes.
-const COPIED_AWAY: &[Thread] = &[thread(2, &[WRITE_COPIED, JointStep::Sync])];
-const COPIED_READ: &[Thread] = &[thread(2, &[WRITE_COPIED, JointStep::Sync]), thread(1, &[READ_COPIED])];
-const COPIED_TWO: &[Thread] =
-    &[thread(2, &[JointStep::WriteCopied(0), JointStep::WriteCopied(1), JointStep::Sync])];
+/// Nodes 0 and 1 keep the memory with copies of number 0; nodes 1 and 2 that of number 1.
+const COPIED: &[Thread] = &[thread(2, &[WRITE_COPIED, JointStep::Sync]), thread(1, &[READ_COPIED])];
+const COPIED_ALONE: &[Thread] = &[thread(2, &[WRITE_COPIED, JointStep::Sync])];
+const COPIED_AT_HOME: &[Thread] = &[thread(0, &[WRITE_COPIED, JointStep::Sync]), thread(2, &[READ_COPIED])];
+const COPIED_BACKUP: &[Thread] = &[thread(1, &[WRITE_COPIED, JointStep::Sync]), thread(0, &[READ_COPIED])];
+const COPIED_TWICE: &[Thread] = &[thread(2, &[WRITE_COPIED, WRITE_COPIED]), thread(1, &[READ_COPIED])];
+const COPIED_BOTH: &[Thread] = &[thread(2, &[WRITE_COPIED, JointStep::Sync]), thread(1, &[WRITE_COPIED])];
+const TWO_COPIED: &[Thread] = &[thread(2, &[WRITE_COPIED, WRITE_SECOND, JointStep::Sync])];
+const TWO_COPIED_READ: &[Thread] =
+    &[thread(2, &[WRITE_COPIED, WRITE_SECOND]), thread(0, &[JointStep::ReadCopied(1), READ_COPIED])];
+/// One block of a batch may be written again while a thread writes in another one.
 const COPIED_MOMENT: &[Thread] = &[
-    thread(2, &[JointStep::WriteCopied(0), JointStep::WriteCopied(0)]),
-    thread(2, &[JointStep::WriteCopied(1)]),
+    thread(2, &[WRITE_COPIED, WRITE_COPIED]),
+    thread(2, &[WRITE_SECOND]),
     thread(2, &[JointStep::Sync]),
 ];
-const COPIED_GUARD: &[Thread] = &[
-    thread(2, &[JointStep::WriteCopied(0), JointStep::Guard(0)]),
-    thread(1, &[JointStep::Guard(0), JointStep::ReadCopied(0)]),
+const COPIED_GUARDED: &[Thread] = &[
+    thread(2, &[WRITE_COPIED, JointStep::Guard(0)]),
+    thread(1, &[JointStep::Guard(0), READ_COPIED]),
 ];
-const COPIED_ALLOCATE: &[Thread] = &[thread(2, &[JointStep::AllocateCopied(3), JointStep::WriteCopied(3)])];
-const COPIED_TWO_READ: &[Thread] = &[
-    thread(2, &[JointStep::WriteCopied(0), JointStep::WriteCopied(1)]),
-    thread(0, &[JointStep::ReadCopied(1), JointStep::ReadCopied(0)]),
-];
+/// The second block of memory 0.
+const COPIED_ALLOCATED: &[Thread] = &[thread(2, &[JointStep::AllocateCopied(3), JointStep::WriteCopied(3)])];
 
 const PLAIN: Scope = Scope {
     name: "",
@@ -221,10 +225,10 @@ const PLAIN: Scope = Scope {
     memories: &[],
 };
 
-/// A memory with copies, on nodes 0 and 1.
+/// One memory with copies, and any node may die.
 const COPIES: Scope = Scope {
     nodes: 3,
-    threads: COPIED_AWAY,
+    threads: COPIED,
     quick: Quick::ButLast,
     dies: &[0, 1, 2],
     copies: 2,
@@ -259,22 +263,33 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "block-alone-restart", about: "the same without the other node, the switch may restart", threads: BLOCK_ALONE, restarts: 1, quick: Quick::Locks, ..PLAIN },
     Scope { name: "block-free-death", about: "who has allocated a block may die while another node frees it; then there is another one", threads: BLOCK_FREED_ELSEWHERE, dies: &[1], ..PLAIN },
     Scope { name: "block-change-death", about: "who frees a block may die while another node has it; then its memory is a lock", threads: BLOCK_THEN_LOCK, dies: &[1], ..PLAIN },
-    Scope { name: "copies-0", about: "x", deaths: 0, ..COPIES },
-    Scope { name: "copies-1", about: "x", ..COPIES },
-    Scope { name: "copies-2", about: "x", deaths: 2, ..COPIES },
-    Scope { name: "copies-read-0", about: "x", threads: COPIED_READ, deaths: 0, ..COPIES },
-    Scope { name: "copies-read", about: "x", threads: COPIED_READ, ..COPIES },
-    Scope { name: "copies-read-2", about: "x", threads: COPIED_READ, deaths: 2, ..COPIES },
-    Scope { name: "copies-two-0", about: "x", threads: COPIED_TWO, memories: &[0, 1], deaths: 0, ..COPIES },
-    Scope { name: "copies-two", about: "x", threads: COPIED_TWO, memories: &[0, 1], ..COPIES },
-    Scope { name: "copies-two-2", about: "x", threads: COPIED_TWO, memories: &[0, 1], deaths: 2, ..COPIES },
-    Scope { name: "copies-moment", about: "x", threads: COPIED_MOMENT, memories: &[0, 1], dies: &[2], ..COPIES },
-    Scope { name: "copies-guard", about: "x", threads: COPIED_GUARD, ..COPIES },
-    Scope { name: "copies-guard-2", about: "x", threads: COPIED_GUARD, deaths: 2, ..COPIES },
-    Scope { name: "copies-allocate", about: "x", threads: COPIED_ALLOCATE, ..COPIES },
-    Scope { name: "copies-allocate-2", about: "x", threads: COPIED_ALLOCATE, deaths: 2, ..COPIES },
-    Scope { name: "copies-two-read-0", about: "x", threads: COPIED_TWO_READ, memories: &[0, 1], deaths: 0, ..COPIES },
-    Scope { name: "copies-two-read", about: "x", threads: COPIED_TWO_READ, memories: &[0, 1], ..COPIES },
+    Scope { name: "copies", about: "a node writes memory with copies on the two others, and waits until that is safe, one of which reads; any node may die", ..COPIES },
+    Scope { name: "copies-again", about: "the same, and then another one, while the memory is being copied", deaths: 2, ..COPIES },
+    Scope { name: "copies-alone", about: "the same with one death, and nobody reads", threads: COPIED_ALONE, ..COPIES },
+    Scope { name: "copies-alone-again", about: "the same, and another death", threads: COPIED_ALONE, deaths: 2, ..COPIES },
+    Scope { name: "copies-home", about: "the home writes, and a node without a copy reads; any may die", threads: COPIED_AT_HOME, ..COPIES },
+    Scope { name: "copies-home-again", about: "the same, and then another one", threads: COPIED_AT_HOME, deaths: 2, ..COPIES },
+    Scope { name: "copies-backup", about: "the node that keeps the other copy writes, and the home reads; any may die", threads: COPIED_BACKUP, ..COPIES },
+    Scope { name: "copies-backup-again", about: "the same, and then another one", threads: COPIED_BACKUP, deaths: 2, ..COPIES },
+    Scope { name: "copies-twice", about: "a node writes a block twice, while another one reads it; any may die", threads: COPIED_TWICE, ..COPIES },
+    Scope { name: "copies-both", about: "two nodes write; any may die", threads: COPIED_BOTH, ..COPIES },
+    Scope { name: "copies-return", about: "as copies, and the node that has died comes back", returns: true, ..COPIES },
+    Scope { name: "copies-return-again", about: "the same, nobody reads, and there is another death", threads: COPIED_ALONE, returns: true, deaths: 2, ..COPIES },
+    Scope { name: "copies-restart", about: "as copies, and the switch may restart", restarts: 1, ..COPIES },
+    Scope { name: "copies-loss", about: "as copies-alone, 1 packet may be lost", threads: COPIED_ALONE, losses: 1, ..COPIES },
+    Scope { name: "copies-duplicate", about: "as copies-alone, 1 packet may come twice", threads: COPIED_ALONE, duplicates: 1, ..COPIES },
+    Scope { name: "copies-three", about: "as copies, with three copies", copies: 3, ..COPIES },
+    Scope { name: "copies-three-again", about: "the same, and two deaths", copies: 3, deaths: 2, ..COPIES },
+    Scope { name: "copies-two", about: "a node writes in two memories, with homes of their own, and waits until that is safe; any may die", threads: TWO_COPIED, memories: &[0, 1], ..COPIES },
+    Scope { name: "copies-two-again", about: "the same, and then another one", threads: TWO_COPIED, memories: &[0, 1], deaths: 2, ..COPIES },
+    Scope { name: "copies-two-read", about: "a node writes in two memories, and another one reads in the opposite order; the writer may die", threads: TWO_COPIED_READ, memories: &[0, 1], dies: &[2], ..COPIES },
+    Scope { name: "copies-two-read-any", about: "the same, any may die", threads: TWO_COPIED_READ, memories: &[0, 1], ..COPIES },
+    Scope { name: "copies-moment", about: "three threads of a node write in two memories, and wait until that is safe; it may die", threads: COPIED_MOMENT, memories: &[0, 1], dies: &[2], ..COPIES },
+    Scope { name: "copies-guard", about: "a node writes, and has a block lock; another one has it then, and reads; the writer may die", threads: COPIED_GUARDED, dies: &[2], ..COPIES },
+    Scope { name: "copies-guard-any", about: "the same, any may die", threads: COPIED_GUARDED, ..COPIES },
+    Scope { name: "copies-guard-again", about: "the same, and then another one", threads: COPIED_GUARDED, deaths: 2, ..COPIES },
+    Scope { name: "copies-allocate", about: "a node allocates memory with copies, and writes it; any may die", threads: COPIED_ALLOCATED, ..COPIES },
+    Scope { name: "copies-allocate-again", about: "the same, and then another one", threads: COPIED_ALLOCATED, deaths: 2, ..COPIES },
     Scope { name: "word", about: "a word is allocated and freed, while another node takes it for a lock, and for a block", threads: WORD, ..PLAIN },
 ];
 

@@ -9,9 +9,11 @@
 //! | `coherence` | racks of coherent blocks |
 //! | `locks` | racks of locks that carry their data |
 //! | `joint` | racks of both, in which memory comes and goes |
+//! | `copies` | racks with memory that outlives its node |
 //! | `kernel` | both, with the switch's programs for a kernel beside their models |
 
 mod coherence;
+mod copies;
 mod joint;
 mod kernel;
 mod locks;
