@@ -131,9 +131,11 @@ impl<R: Rules> Blocks<R> {
 
     /// A block is found with this write: what was written later died with its writer.
     pub(super) fn find(&mut self, tag: BlockTag, write: u64, by: Option<Life>) -> Result<(), String> {
-        if self.has_copies(tag) && self.latest.contains_key(&tag) {
-            self.survival.found(tag, write, by)?;
-            self.latest.insert(tag, write);
+        if self.has_copies(tag)
+            && let Some(latest) = self.latest.get_mut(&tag)
+        {
+            self.survival.found(tag, (write, *latest), by)?;
+            *latest = write;
         }
         Ok(())
     }

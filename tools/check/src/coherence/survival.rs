@@ -63,9 +63,19 @@ impl Survival {
         Ok(())
     }
 
-    /// A block is found with this write, by a node or in its home's memory. All later ones must be lost.
-    pub(crate) fn found(&mut self, tag: BlockTag, write: u64, by: Option<Life>) -> Result<(), String> {
-        let Some(writes) = self.writes.get_mut(&tag) else { return Ok(()) };
+    /// A block is found with this write, by a node or in its home's memory; the last one that is known of is `latest`. All later ones
+    /// must be lost.
+    pub(crate) fn found(
+        &mut self,
+        tag: BlockTag,
+        (write, latest): (u64, u64),
+        by: Option<Life>,
+    ) -> Result<(), String> {
+        let Some(writes) = self.writes.get_mut(&tag).filter(|writes| !writes.is_empty()) else {
+            // Nobody has written it since.
+            let what = || format!("{tag:?} is found with write {write}, and the last one is {latest}");
+            return if write == latest { Ok(()) } else { Err(what()) };
+        };
         let known = writes.iter().position(|(it, _)| *it == write);
         let later = writes.split_off(known.map_or(0, |at| at + 1));
         let found = known.map(|at| writes[at]);

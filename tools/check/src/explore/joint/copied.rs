@@ -239,8 +239,9 @@ impl Engine {
         let life = (NodeId(u16::try_from(node).expect("few nodes")), control.incarnations[node]);
         self.change(outside, |copied| {
             for (tag, _, stamp) in cached {
-                copied.survival.found(tag, stamp, Some(life))?;
-                copied.latest.insert(tag, stamp);
+                let latest = copied.latest.entry(tag).or_default();
+                copied.survival.found(tag, (stamp, *latest), Some(life))?;
+                *latest = stamp;
             }
             Ok(())
         })
