@@ -200,7 +200,8 @@ impl Engine {
     ) -> Result<(), String> {
         let turn = |at: usize| self.turn_of(outside, at).and_then(JointStep::copied);
         let nth = turn(thread).expect("it has one");
-        let holds = |at: usize| turn(at) == Some(nth) && matches!(outside.threads[at].doing, Doing::Holding(_));
+        let holds =
+            |at: usize| turn(at) == Some(nth) && matches!(outside.threads[at].doing, Doing::Holding(_));
         if let Some(other) = (0..self.threads()).find(|at| holds(*at))
             && self.is_kept(outside, nth)
         {
@@ -212,9 +213,7 @@ impl Engine {
         self.change(outside, |copied| match copied.given_up.remove(&lock) {
             // It has executed what it was asked to.
             Some(((node, incarnation), upto))
-                if node.index() != me
-                    && up.contains(node)
-                    && incarnations[node.index()] == incarnation =>
+                if node.index() != me && up.contains(node) && incarnations[node.index()] == incarnation =>
             {
                 copied.survival.promised((node, incarnation), upto)
             }
@@ -230,8 +229,7 @@ impl Engine {
         local: u32,
     ) -> Result<(), String> {
         let cached = self.facts_of(node, local).cached.iter().copied();
-        let cached: Vec<_> =
-            cached.filter(|(tag, ..)| self.has_of_now(outside, node, local, *tag)).collect();
+        let cached: Vec<_> = cached.filter(|(tag, ..)| self.has_of_now(outside, node, local, *tag)).collect();
         if cached.is_empty() {
             return Ok(());
         }
@@ -251,7 +249,8 @@ impl Engine {
     pub(super) fn check_copied(&self, world: &World, outside: &Outside) -> Result<(), String> {
         let up = self.control(world).up;
         for (tag, latest) in &self.copied(outside).latest {
-            let knows = |node: &NodeId| self.has_of_now(outside, node.index(), world.nodes[node.index()], *tag);
+            let knows =
+                |node: &NodeId| self.has_of_now(outside, node.index(), world.nodes[node.index()], *tag);
             let copies = up.iter().filter(knows).flat_map(|node| {
                 let cached = self.facts(world, node.index()).cached.iter();
                 cached.filter(|(it, ..)| it == tag).map(move |(_, access, stamp)| (node, *access, *stamp))

@@ -40,8 +40,8 @@ pub enum Ending {
 }
 
 use Ending::{
-    Accessed, Allocated, Ended, Entered, Freed, GivenUp, Guarded, LeftOnPaper, NotAccessed, NotAllocated, NotEntered,
-    NotFreed, SentHome, Synced, Taken,
+    Accessed, Allocated, Ended, Entered, Freed, GivenUp, Guarded, LeftOnPaper, NotAccessed, NotAllocated,
+    NotEntered, NotFreed, SentHome, Synced, Taken,
 };
 
 /// Whatever a scope may reach.

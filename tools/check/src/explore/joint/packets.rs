@@ -73,7 +73,9 @@ impl Packet {
     /// It is a report after a restart, or the answer to one.
     pub(super) const fn is_report(&self) -> bool {
         match self {
-            Self::Block(message, _) => matches!(message.packet.kind, PacketKind::Report | PacketKind::ReportAck),
+            Self::Block(message, _) => {
+                matches!(message.packet.kind, PacketKind::Report | PacketKind::ReportAck)
+            }
             Self::Lock(message) => {
                 matches!(message.packet.kind, LockKind::Report | LockKind::Reported | LockKind::LastReport)
             }

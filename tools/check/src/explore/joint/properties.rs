@@ -88,9 +88,7 @@ impl Successors<Both> for Engine {
 
     fn may_arrive(&self, world: &World, item: Item) -> bool {
         let to = self.packets.to(item).filter(|_| self.scope.copies > 1);
-        to.is_none_or(|node| {
-            self.packets.packet(item).epoch() <= self.facts(world, node.index()).epoch
-        })
+        to.is_none_or(|node| self.packets.packet(item).epoch() <= self.facts(world, node.index()).epoch)
     }
 
     fn thread(&mut self, world: &World, thread: usize, found: &mut Finds<Both>) {

@@ -195,15 +195,10 @@ const TWO_COPIED: &[Thread] = &[thread(2, &[WRITE_COPIED, WRITE_SECOND, JointSte
 const TWO_COPIED_READ: &[Thread] =
     &[thread(2, &[WRITE_COPIED, WRITE_SECOND]), thread(0, &[JointStep::ReadCopied(1), READ_COPIED])];
 /// One block of a batch may be written again while a thread writes in another one.
-const COPIED_MOMENT: &[Thread] = &[
-    thread(2, &[WRITE_COPIED, WRITE_COPIED]),
-    thread(2, &[WRITE_SECOND]),
-    thread(2, &[JointStep::Sync]),
-];
-const COPIED_GUARDED: &[Thread] = &[
-    thread(2, &[WRITE_COPIED, JointStep::Guard(0)]),
-    thread(1, &[JointStep::Guard(0), READ_COPIED]),
-];
+const COPIED_MOMENT: &[Thread] =
+    &[thread(2, &[WRITE_COPIED, WRITE_COPIED]), thread(2, &[WRITE_SECOND]), thread(2, &[JointStep::Sync])];
+const COPIED_GUARDED: &[Thread] =
+    &[thread(2, &[WRITE_COPIED, JointStep::Guard(0)]), thread(1, &[JointStep::Guard(0), READ_COPIED])];
 /// The second block of memory 0.
 const COPIED_ALLOCATED: &[Thread] = &[thread(2, &[JointStep::AllocateCopied(3), JointStep::WriteCopied(3)])];
 
