@@ -105,6 +105,14 @@ impl Held {
         Ok(word(&self.bytes()?, 1))
     }
 
+    /// Of a lock with copies: the node that died while one of its threads was inside to write, if nobody has written since.
+    #[getter]
+    fn writer_that_died(&self) -> PyResult<Option<u16>> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = held.as_ref().ok_or_else(released)?;
+        Ok(held.writer_that_died().map(|node| node.0))
+    }
+
     /// Replaces the data, if there are some, and releases the lock.
     #[pyo3(signature = (data = None))]
     fn release(&self, data: Option<&[u8]>) -> PyResult<()> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use apps::kv::{KvConfig, KvStore};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rackmem::{Discipline, LockedRegions, NameMode, NamedSpec, NodeId, RackFile, Region, Up};
+use rackmem::{Discipline, LockedRegions, NameMode, NamedSpec, NodeHandle, NodeId, RackFile, Region, Up};
 
 use crate::calls::Shared;
 use crate::dict::Dict;
@@ -100,6 +100,23 @@ impl Rack {
     }
 }
 
+impl Rack {
+    /// Calls with a handle that allocates with copies meanwhile, if it is to.
+    fn keeping<R: Send>(
+        &self,
+        py: Python<'_>,
+        copies: bool,
+        call: impl FnOnce(&mut NodeHandle) -> PyResult<R> + Send,
+    ) -> PyResult<R> {
+        self.shared.call(py, |handle| {
+            handle.keep_copies(copies).map_err(|why| why.raised())?;
+            let done = call(handle);
+            handle.keep_copies(false).expect("no copies can always be");
+            done
+        })?
+    }
+}
+
 #[pymethods]
 impl Rack {
     /// Its name.
@@ -149,22 +166,30 @@ impl Rack {
         name: &str,
         initial: Vec<u8>,
         tag: &str,
+        copies: bool,
         create: bool,
     ) -> PyResult<Locked> {
         let len = initial.len();
         let spec = NamedSpec { tag: tag.to_owned(), ..NamedSpec::untyped(Discipline::Locked, len as u64, 1) };
         let mode = if create { NameMode::OpenOr } else { NameMode::Open };
-        let opened = self.shared.call(py, |handle| handle.name_as(name, mode, spec, initial))?;
-        let info = opened.map_err(|why| why.raised())?;
+        let info = self.keeping(py, copies && create, |handle| {
+            handle.name_as(name, mode, spec, initial).map_err(|why| why.raised())
+        })?;
         Ok(Locked::new(Arc::clone(&self.shared), name.to_owned(), (info.addr, len), info.making))
     }
 
-    fn _regions(&self, py: Python<'_>, name: &str, room: usize, create: bool) -> PyResult<Regions> {
-        let lock = self.shared.call(py, |handle| {
+    fn _regions(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        room: usize,
+        copies: bool,
+        create: bool,
+    ) -> PyResult<Regions> {
+        let lock = self.keeping(py, copies && create, |handle| {
             let named = handle.named::<LockedRegions>(name);
-            if create { named.open_or(|| room) } else { named.open() }
+            if create { named.open_or(|| room) } else { named.open() }.map_err(|why| why.raised())
         })?;
-        let lock = lock.map_err(|why| why.raised())?;
         Ok(Regions::new(Arc::clone(&self.shared), name.to_owned(), lock))
     }
 
@@ -196,19 +221,17 @@ impl Rack {
     }
 
     fn _dict(&self, py: Python<'_>, name: &str, expected: u64, copies: bool, create: bool) -> PyResult<Dict> {
-        let store: Result<KvStore, _> = self.shared.call(py, |handle| {
+        let store: KvStore = self.keeping(py, copies && create, |handle| {
             if create {
                 let homes = self.keepers.map(|keepers| keepers as u16);
                 let config = KvConfig { expected_keys: expected, homes, ..KvConfig::default() };
-                handle.keep_copies(copies).map_err(rackmem::NameError::from)?;
-                let store = apps::named::open_or(handle, name, &config);
-                handle.keep_copies(false).expect("no copies can always be");
-                store
+                apps::named::open_or(handle, name, &config)
             } else {
                 apps::named::open(handle, name)
             }
+            .map_err(|why| why.raised())
         })?;
-        Ok(Dict::new(Arc::clone(&self.shared), name.to_owned(), store.map_err(|why| why.raised())?))
+        Ok(Dict::new(Arc::clone(&self.shared), name.to_owned(), store))
     }
 
     /// Waits until what this node has written to what has copies survives it.

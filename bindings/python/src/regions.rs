@@ -67,6 +67,13 @@ impl RegionsHeld {
         Ok(held.as_ref().ok_or_else(released)?.fence())
     }
 
+    /// Of a lock with copies: the node that died while one of its threads was inside to write, if nobody has written since.
+    #[getter]
+    fn writer_that_died(&self) -> PyResult<Option<u16>> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(held.as_ref().ok_or_else(released)?.writer_that_died().map(|node| node.0))
+    }
+
     /// Replaces the regions, if there are some, and releases the lock. ValueError if they do not fit: they are as they were.
     #[pyo3(signature = (data = None))]
     fn release(&self, data: Option<Vec<Vec<u8>>>) -> PyResult<()> {

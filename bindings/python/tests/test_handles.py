@@ -204,6 +204,12 @@ with rackmem.up(nodes=4, copies=2, memory="32MiB", cache="8MiB") as rack:
     users = rack.dict("users", copies=True)
     for number in range(300):
         users[number] = "a" * number
+    total = rack.locked("total", "u8", 7, copies=True)
+    jobs = rack.regions("jobs", 1000, copies=True)
+    last = rack.lock("last", copies=True)
+    with total.write() as row, jobs.write() as list_, last:
+        row[()] = 8
+        list_.append(bytearray(b"job"))
     rack.sync()
     children = [line.split() for line in os.popen("ps -eww -o pid,args").read().splitlines()]
     nodes = sorted(int(pid) for pid, *args in children if "node" in args and rack.file in args)
@@ -211,13 +217,18 @@ with rackmem.up(nodes=4, copies=2, memory="32MiB", cache="8MiB") as rack:
     os.kill(nodes[0], signal.SIGKILL)
     same = rack.dict("users", create=False)
     assert [same[number] for number in range(300)] == ["a" * number for number in range(300)]
+    with rack.locked("total", "u8", create=False).write() as row, rack.regions("jobs").read() as list_, rack.lock("last"):
+        assert (row[()], list_, last.writer_that_died) == (8, [b"job"], None)
+        row[()] = 9
+    with total.read() as row:
+        assert row[()] == 9
     same[7] = "changed"
     assert users[7] == "changed" and 8 in users
     print("there", flush=True)
 """
 
 
-def test_dictionaries_with_copies_outlive_a_node_and_are_found_by_name() -> None:
+def test_dictionaries_and_locks_with_copies_outlive_a_node_and_are_found_by_name() -> None:
     done = subprocess.run([sys.executable, "-c", OUTLIVED], capture_output=True, text=True, timeout=60)
     assert done.stdout == "there\n", done
 
@@ -225,6 +236,8 @@ def test_dictionaries_with_copies_outlive_a_node_and_are_found_by_name() -> None
 def test_copies_are_refused_where_a_rack_keeps_none(rack: rackmem.Rack, name: str) -> None:
     with pytest.raises(rackmem.Error, match="copies = 2"):
         rack.dict(name, copies=True)
+    with pytest.raises(rackmem.Error, match="copies = 2"):
+        rack.locked(name, "u8", copies=True)
     rack.dict(name)[1] = 2
     rack.sync()
 

@@ -441,7 +441,7 @@ enum rackmem_status rackmem_alloc_with_copies(struct rackmem_thread thread,
 enum rackmem_status rackmem_sync(struct rackmem_thread thread);
 
 // From now on, what this thread allocates of coherent memory has copies, if `keep` is true, or none: that of `rackmem_alloc`, and
-// values and regions that it gives names to. `RACKMEM_INVALID_ARGUMENT` if the rack has no copies. The OS thread that uses `thread`.
+// values and regions that it gives names to. So have locks that it makes, with a name or without. `RACKMEM_INVALID_ARGUMENT` if the rack has no copies. The OS thread that uses `thread`.
 enum rackmem_status rackmem_keep_copies(struct rackmem_thread thread,
                                         bool keep);
 
@@ -670,6 +670,16 @@ enum rackmem_status rackmem_rwlock_set_poisoned(struct rackmem_rwlock lock,
 // `fence` may be written.
 enum rackmem_status rackmem_rwlock_fence(struct rackmem_rwlock lock,
                                          uint64_t *fence);
+
+// Of a lock with copies that is held: whether the writer before has died, or was taken for dead, with its node, inside. `*died` says so
+// until somebody has written, and `*node` which node it was. What it had begun is not there: the data are those of the last unlock. The
+// OS thread that uses its thread.
+//
+// What has to be kept to:
+// `died` and `node` may be written.
+enum rackmem_status rackmem_rwlock_writer_that_died(struct rackmem_rwlock lock,
+                                                    bool *died,
+                                                    uint16_t *node);
 
 // Creates a lock over up to 64 regions of bytes, at first none, in the memory of node `home`. There is room for `room` bytes: of all
 // regions, in whole words, and 16 more for each. Room that is not used takes memory, and does not travel. It is taken, released, closed

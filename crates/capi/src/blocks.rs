@@ -81,7 +81,7 @@ pub extern "C" fn rackmem_sync(thread: RackmemThread) -> RackmemStatus {
 }
 
 /// From now on, what this thread allocates of coherent memory has copies, if `keep` is true, or none: that of `rackmem_alloc`, and
-/// values and regions that it gives names to. `RACKMEM_INVALID_ARGUMENT` if the rack has no copies. The OS thread that uses `thread`.
+/// values and regions that it gives names to. So have locks that it makes, with a name or without. `RACKMEM_INVALID_ARGUMENT` if the rack has no copies. The OS thread that uses `thread`.
 #[unsafe(no_mangle)]
 pub extern "C" fn rackmem_keep_copies(thread: RackmemThread, keep: bool) -> RackmemStatus {
     with_thread(thread.id, |turn| {

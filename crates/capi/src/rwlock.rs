@@ -495,3 +495,29 @@ pub unsafe extern "C" fn rackmem_rwlock_fence(lock: RackmemRwlock, fence: *mut u
         Ok(RackmemStatus::Ok)
     })
 }
+
+/// Of a lock with copies that is held: whether the writer before has died, or was taken for dead, with its node, inside. `*died` says so
+/// until somebody has written, and `*node` which node it was. What it had begun is not there: the data are those of the last unlock. The
+/// OS thread that uses its thread.
+///
+/// # Safety
+/// `died` and `node` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rackmem_rwlock_writer_that_died(
+    lock: RackmemRwlock,
+    died: *mut bool,
+    node: *mut u16,
+) -> RackmemStatus {
+    with::<Lock>(lock.id, |_, open| {
+        // SAFETY: the caller promises it.
+        let (died, to) = unsafe { (To::at(died, "died")?, To::at(node, "node")?) };
+        let found = match &open.held {
+            Some(Guard::Read(guard)) => guard.writer_that_died(),
+            Some(Guard::Write(guard)) => guard.writer_that_died(),
+            None => return Err(not_held("the lock is not held through this handle: take it")),
+        };
+        died.set(found.is_some());
+        to.set(found.map_or(0, |node| node.0));
+        Ok(RackmemStatus::Ok)
+    })
+}

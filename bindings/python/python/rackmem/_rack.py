@@ -117,21 +117,33 @@ class Rack:
         """The same array by `load` and `store` of slices: for attached processes, and whoever wants errors and not pointers."""
         return BulkArray(self, *opened(self._rack, name, shape, dtype, create))
 
-    def lock(self, name: str, *, create: bool = True) -> Lock:
-        """The lock with this name. `with rack.lock(name):` is inside alone."""
-        return Lock(self, self._rack._locked(name, bytes(8), "lock", create))
+    def lock(self, name: str, *, copies: bool = False, create: bool = True) -> Lock:
+        """The lock with this name. `with rack.lock(name):` is inside alone.
+
+        With `copies`, one that is made outlives nodes, as :meth:`locked` says.
+        """
+        return Lock(self, self._rack._locked(name, bytes(8), "lock", copies, create))
 
     def locked(
-        self, name: str, dtype: DTypeLike, initial: Any = None, *, create: bool = True
+        self, name: str, dtype: DTypeLike, initial: Any = None, *, copies: bool = False, create: bool = True
     ) -> Locked:
-        """A lock with data: a record of this type, which comes with the lock. New data are `initial`, or zeroes."""
-        kind = np.dtype(dtype)
-        return Locked(self, kind, initial, create, name)
+        """A lock with data: a record of this type, which comes with the lock. New data are `initial`, or zeroes.
 
-    def regions(self, name: str, room: int | None = None, *, create: bool = True) -> Regions:
-        """A lock over several regions of bytes, with room for so many bytes in all. Without that: the one that is there."""
+        With `copies`, one that is made outlives nodes, as a dictionary does. What a writer had released when its node died is there,
+        whole, if others have seen it or :meth:`sync` has ended since; nothing is there of what it had not released.
+        """
+        kind = np.dtype(dtype)
+        return Locked(self, kind, initial, copies, create, name)
+
+    def regions(
+        self, name: str, room: int | None = None, *, copies: bool = False, create: bool = True
+    ) -> Regions:
+        """A lock over several regions of bytes, with room for so many bytes in all. Without that: the one that is there.
+
+        With `copies`, one that is made outlives nodes, as :meth:`locked` says.
+        """
         make = create and room is not None
-        return Regions(self, self._rack._regions(name, room or 0, make))
+        return Regions(self, self._rack._regions(name, room or 0, copies, make))
 
     def words(self, name: str, count: int | None = None, *, create: bool = True) -> Words:
         """Words of 64 bits, zeroes when they are new, that every node changes atomically. Without a count: those that are there."""
@@ -157,7 +169,7 @@ class Rack:
         return Dict(self, self._rack._dict(name, expected_keys, copies, create), pickle)
 
     def sync(self) -> None:
-        """Waits until what this node has written to dictionaries with copies survives it."""
+        """Waits until what this node has written to dictionaries and locks with copies survives it."""
         self._rack.sync()
 
     def objects(
@@ -210,7 +222,7 @@ def up(
 
     `seats` of its nodes get no process of their own: this process is the last one, and workers join as the others
     (`rackmem.join(rack.file)`). At least one node is none of theirs: it keeps the names. `memory` is what each node contributes (default 256 MiB), `cache` what each node caches (default 64 MiB), in bytes or as '4GiB'. With `copies`,
-    2 or 3, so many nodes keep names, and dictionaries with copies: they outlive one or two of them.
+    2 or 3, so many nodes keep names, and dictionaries and locks with copies: they outlive one or two of them.
     """
     return Rack(_rackmem.up(nodes, seats, _bytes(memory), _bytes(cache), copies, command()))
 

@@ -159,6 +159,8 @@ static void locks(rackmem_thread closed_thread) {
     void *data;
     const void *seen;
     uint64_t fence;
+    bool died;
+    uint16_t node;
     GOOD(rackmem_rwlock_create(thread, 1, 40, &lock));
     WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_rwlock_create(thread, 99, 8, &none));
     CHECK(none.id == 0);
@@ -178,6 +180,11 @@ static void locks(rackmem_thread closed_thread) {
     GOOD(rackmem_rwlock_fence(lock, &fence));
     WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_rwlock_fence(lock, NULL));
     WRONG(RACKMEM_NOT_HELD, rackmem_rwlock_fence(second, &fence));
+    GOOD(rackmem_rwlock_writer_that_died(lock, &died, &node));
+    CHECK(!died);
+    WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_rwlock_writer_that_died(lock, NULL, &node));
+    WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_rwlock_writer_that_died(lock, &died, NULL));
+    WRONG(RACKMEM_NOT_HELD, rackmem_rwlock_writer_that_died(second, &died, &node));
     GOOD(rackmem_rwlock_set_poisoned(lock, true));
     GOOD(rackmem_rwlock_set_poisoned(lock, false));
     WRONG(RACKMEM_NOT_HELD, rackmem_rwlock_set_poisoned(second, true));
@@ -212,6 +219,7 @@ static void locks(rackmem_thread closed_thread) {
     BAD(rackmem_rwlock, closed, rackmem_rwlock_unlock(bad));
     BAD(rackmem_rwlock, closed, rackmem_rwlock_set_poisoned(bad, true));
     BAD(rackmem_rwlock, closed, rackmem_rwlock_fence(bad, &fence));
+    BAD(rackmem_rwlock, closed, rackmem_rwlock_writer_that_died(bad, &died, &node));
     BAD(rackmem_rwlock, closed, rackmem_rwlock_free(bad));
     BAD_IS_ZERO(rackmem_rwlock, closed, rackmem_rwlock_address(bad));
     BAD_IS_ZERO(rackmem_rwlock, closed, rackmem_rwlock_len(bad));

@@ -90,8 +90,8 @@ int main(int count, char **arguments) {
         DO(rackmem_free(thread, old));
         DO(rackmem_keep_copies(thread, true));
         DO(rackmem_alloc(thread, 8, node, &memory));
-        DO(rackmem_keep_copies(thread, false));
         DO(rackmem_rwlock_create_regions(thread, node, ROOM, &regions));
+        DO(rackmem_keep_copies(thread, false));
         printf("%llu %llu %llu %llu %llu %llu\n", (unsigned long long)rackmem_rwlock_address(lock),
                (unsigned long long)rackmem_words_address(words), (unsigned long long)rackmem_objects_address(objects),
                (unsigned long long)rackmem_chains_address(chains), (unsigned long long)memory,

@@ -65,6 +65,13 @@ pub enum ConfigError {
         /// The most there can be.
         most: u64,
     },
+    /// Copies that are missing would never be made.
+    Refill {
+        /// Bytes a second.
+        asked: u64,
+        /// A block.
+        least: u64,
+    },
     /// More copies of locks than slots can be numbered for.
     LockCopies {
         /// Bytes asked for.
@@ -129,6 +136,12 @@ impl fmt::Display for ConfigError {
                 write!(
                     f,
                     "regions of {asked} bytes are not possible: a multiple of 8 up to {most} is; change `lock_region`"
+                )
+            }
+            Self::Refill { asked, least } => {
+                write!(
+                    f,
+                    "{asked} bytes a second of missing copies are not possible: {least} or more are; change `refill`"
                 )
             }
             Self::LockCopies { asked, most } => {

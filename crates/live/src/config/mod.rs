@@ -44,6 +44,8 @@ pub struct Config {
     /// On how many nodes what is allocated with copies is kept, 1 to 3; 1: nothing has copies. With more, every node contributes as
     /// much memory again for each copy, as it is used. Of a rack of processes: an embedded one dies as a whole.
     pub copies: usize,
+    /// Bytes a second that come to a node of each memory with copies that too few have, at most; a block or more. Each node's own.
+    pub refill: u64,
     /// Directory entries that the switch has capacity for.
     pub switch_entries: usize,
     /// Where directory entries are kept.
@@ -87,6 +89,7 @@ impl Default for Config {
             cache: 64 << 20,
             memory: 256 << 20,
             copies: 1,
+            refill: 20 << 20,
             switch_entries: 375_000,
             directory: Directory::Auto,
             queue: false,
@@ -165,6 +168,9 @@ impl Config {
         let most = self.nodes.min(MOST_COPIES);
         if !(1..=most).contains(&self.copies) || self.copies > 1 && self.nodes > MOST_NODES_WITH_COPIES {
             return Err(ConfigError::Copies { asked: self.copies, nodes: self.nodes });
+        }
+        if self.refill < self.block_size.bytes() {
+            return Err(ConfigError::Refill { asked: self.refill, least: self.block_size.bytes() });
         }
         if !(1..=MOST_SWITCH_ENTRIES).contains(&self.switch_entries) {
             return Err(ConfigError::SwitchEntries { asked: self.switch_entries, most: MOST_SWITCH_ENTRIES });

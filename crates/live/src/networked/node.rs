@@ -132,6 +132,7 @@ impl NetworkedNode {
         let mut config = setup.rack.node(setup.id);
         config.incarnation = incarnation;
         config.copies = setup.rack.copies;
+        config.refill = setup.rack.refill;
         config.retransmission =
             Retransmission::AfterRoundTrips { floor: RETRANSMISSION_FLOOR, most: RETRANSMISSION_MOST };
         let locks = node::locks::LockNodeConfig {

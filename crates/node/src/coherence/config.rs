@@ -120,6 +120,8 @@ pub struct NodeConfig {
     /// On how many nodes each block of memory with copies is kept; 1: there is no such memory. With more, a rack has as many of these
     /// memories as nodes, and the ids behind those of the nodes name them.
     pub copies: usize,
+    /// Bytes of blocks a second that come to this node of one memory that it is to have, too, at most.
+    pub refill: u64,
     /// The node that shadows the switch's TAG array.
     pub shadow: NodeId,
     /// The incarnation of the switch.
@@ -150,6 +152,7 @@ impl NodeConfig {
             hold_time: HoldTime::NONE,
             peeks: Peeks::NEVER,
             copies: 1,
+            refill: 20 << 20,
             shadow: NodeId(0),
             switch_epoch: SwitchEpoch(0),
             incarnation: Incarnation(0),

@@ -5,7 +5,7 @@
 use live::memory::regions::Shape;
 use live::networked::Draining;
 use live::networked::verbs::RegionName;
-use wire::{BlockSize, Discipline, GlobalAddr, Nanos};
+use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
 
 use super::bytes::{Bytes, put_addr, put_counted, put_name, put_option, put_u64};
 use super::message::Malformed;
@@ -24,8 +24,8 @@ pub(super) enum Answer {
     /// Somebody else holds it; or the object is being written; or it has another version than was expected.
     Busy,
     Failed(Error),
-    /// A lock that carries these bytes is held, under this number.
-    Held(u32, Vec<u8>),
+    /// A lock that carries these bytes is held, under this number, and a writer has died in it.
+    Held(u32, Option<NodeId>, Vec<u8>),
     /// What a region, or a store of chains, is called, and what it is made of; and whether processes of this machine may map it.
     Region(RegionName, Shape, bool),
     /// What a word was.
@@ -74,8 +74,9 @@ impl Answer {
                 encode_error(error, out);
                 5
             }
-            Self::Held(lock, bytes) => {
+            Self::Held(lock, died, bytes) => {
                 out.extend(lock.to_le_bytes());
+                put_option(out, *died, |out, died| out.extend(died.0.to_le_bytes()));
                 put_counted(out, bytes);
                 6
             }
@@ -114,7 +115,11 @@ impl Answer {
             3 => Self::Locked(bytes.u32()?),
             4 => Self::Busy,
             5 => Self::Failed(decode_error(bytes)?),
-            6 => Self::Held(bytes.u32()?, bytes.counted()?.to_vec()),
+            6 => Self::Held(
+                bytes.u32()?,
+                bytes.option(|bytes| bytes.u16().map(NodeId))?,
+                bytes.counted()?.to_vec(),
+            ),
             7 => Self::Region(bytes.name()?, shape_of(bytes)?, bytes.flag()?),
             8 => Self::Word(bytes.u64()?),
             9 => Self::Object(bytes.u64()?, bytes.counted()?.to_vec()),

@@ -49,6 +49,8 @@ pub(crate) struct Attached {
 pub(super) struct Held {
     pub(super) conversation: Arc<Conversation>,
     pub(super) lock: u32,
+    /// With a thread inside to write, as the daemon has found.
+    pub(super) died: Option<NodeId>,
 }
 
 /// What a handle of such a rack has beside what every handle has.

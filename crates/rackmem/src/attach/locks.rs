@@ -9,7 +9,7 @@ use std::sync::Arc;
 use live::actor::Wait;
 use live::memory::locks::{Entered, LockCopies};
 use node::Window;
-use wire::{GlobalAddr, Mode, region_bytes};
+use wire::{GlobalAddr, Mode, NodeId, region_bytes};
 
 use super::answer::Answer;
 use super::client::{Attached, Held};
@@ -57,23 +57,30 @@ impl NodeHandle {
         let bytes = region_bytes(len) as usize;
         let operation = Operation::Enter { addr, len: len as usize, mode: lock_mode(mode), wait, is_headed };
         let held = self.ask(&operation, |answer| match answer {
-            Answer::Held(lock, contents) if contents.len() == bytes => Some(Some((lock, contents))),
+            Answer::Held(lock, died, contents) if contents.len() == bytes => {
+                Some(Some((lock, died, contents)))
+            }
             Answer::Busy if wait != Wait::Forever => Some(None),
             _ => None,
         })?;
-        let Some((lock, contents)) = held else { return Ok(None) };
+        let Some((lock, died, contents)) = held else { return Ok(None) };
         let copy = copies.own(len, mode);
         Window::new(copy.words(), 0, bytes).write(0, &contents);
         let conversation = Arc::clone(self.conversation()?);
-        self.asking().attached().held().insert(copy.number(), Held { conversation, lock });
+        self.asking().attached().held().insert(copy.number(), Held { conversation, lock, died });
         Ok(Some(copy))
     }
 }
 
 impl Attached {
+    /// The node that has died, or was taken for dead, with a thread inside to write: nobody has written since.
+    pub(crate) fn writer_that_died(&self, copy: u32) -> Option<NodeId> {
+        self.held().get(&copy).and_then(|held| held.died)
+    }
+
     /// A thread has left its copy.
     pub(crate) fn left(&self, copies: &LockCopies, copy: Entered<'_>, mode: Mode) {
-        let Held { conversation, lock } = self.take_held(copy);
+        let Held { conversation, lock, .. } = self.take_held(copy);
         let written = (mode == Mode::Write).then(|| {
             let mut bytes = vec![0; size_of_val(copy.words())];
             Window::new(copy.words(), 0, bytes.len()).read(0, &mut bytes);
@@ -90,7 +97,7 @@ impl Attached {
         copy: Entered<'_>,
         is_lost: bool,
     ) -> Result<(), Error> {
-        let Held { conversation, lock } = self.take_held(copy);
+        let Held { conversation, lock, .. } = self.take_held(copy);
         let _ = copy.leave(Mode::Write);
         copies.disown(copy);
         conversation.done(&Operation::End { lock, is_lost })

@@ -71,6 +71,11 @@ pub(super) fn granted(words: &[AtomicU64]) -> u64 {
     fence
 }
 
+/// The fencing number of the next write grant is of this epoch, or of a later one.
+pub(super) fn raise(words: &[AtomicU64], epoch: u32) {
+    words[1].fetch_max(u64::from(epoch) << 32, Relaxed);
+}
+
 /// The fencing number of the last write grant.
 #[inline]
 pub(crate) fn fence(words: &[AtomicU64]) -> u64 {
@@ -122,5 +127,10 @@ mod tests {
             last = fence(&old);
         }
         assert!(fence(&new) > last, "made anew in a later epoch");
+        raise(&old, 4);
+        assert!(granted(&old) > last, "found in a later epoch");
+        last = fence(&old);
+        raise(&old, 3);
+        assert_eq!(fence(&old), last);
     }
 }

@@ -5,7 +5,6 @@ use std::mem::ManuallyDrop;
 use live::actor::Wait;
 use wire::{GlobalAddr, Mode, Nanos, NodeId};
 
-use super::header;
 use super::inside::{Inside, Region, Stayed};
 use super::view;
 use crate::error::Error;
@@ -66,7 +65,7 @@ impl HeldLock {
 
     /// A writer has come in to a region with a header: its fencing number grows.
     pub(crate) fn granted(&self) {
-        header::granted(self.look().words());
+        self.look().granted();
     }
 
     /// It is held to write.

@@ -197,9 +197,10 @@ impl Region {
         handle: &mut NodeHandle,
         (inside, was_lost): (Inside<'_>, bool),
     ) -> Result<(), Error> {
-        if self.inner.is_lasting(self.addr) && !handle.is_attached() {
+        if self.inner.is_lasting(self.addr) {
             // It has ended when others get in.
-            inside.end_lasting(false)?;
+            lasting::say_it_has_ended(handle, self.addr)?;
+            inside.end(handle, false)?;
             return handle.free(self.addr);
         }
         match handle.free(self.addr) {
@@ -254,12 +255,7 @@ impl Region {
     ) -> Result<Option<Entered<'a>>, Error> {
         let lock = (self.addr, self.len);
         if self.inner.is_lasting(self.addr) {
-            return lasting::take(
-                handle,
-                (&self.inner, copies),
-                (self.addr, self.len, self.is_headed),
-                (mode, wait),
-            );
+            return lasting::take(handle, (&self.inner, copies), lock, (mode, wait));
         }
         let taken = handle.at_node().take(lock, mode, wait);
         let entered = match taken {
@@ -289,7 +285,13 @@ impl Inside<'_> {
     #[cold]
     #[inline(never)]
     pub(super) fn granted(&self) {
-        if self.region.inner.attached().is_none() {
+        let Region { inner, addr, .. } = self.region;
+        if inner.attached().is_none() {
+            if inner.is_lasting(*addr) {
+                // Whoever has died may have shown its number outside of the rack, and nothing of that may be left here. Deaths begin
+                // epochs.
+                header::raise(self.words(), inner.epoch());
+            }
             header::granted(self.words());
         }
     }
@@ -346,13 +348,13 @@ impl Inside<'_> {
     /// Ends the lock: this thread is inside to write, and never leaves. Or the lock is lost, once more.
     pub(super) fn end(self, handle: &mut NodeHandle, is_lost: bool) -> Result<(), Error> {
         assert!(self.mode == Mode::Write, "only a writer is alone");
-        if self.region.inner.is_lasting(self.region.addr) && !handle.is_attached() {
-            return self.end_lasting(true);
-        }
         let inside = ManuallyDrop::new(self);
         let Region { inner: ref rack, addr, len, .. } = *inside.region;
         if let Some(attached) = rack.attached() {
             return attached.end_lock(&rack.memory(inside.node).locks, inside.entered, is_lost);
+        }
+        if rack.is_lasting(addr) {
+            return lasting::end(rack, addr, inside.node, inside.entered);
         }
         inside.entered.end();
         handle.at_node().end(addr, is_lost).map_err(|why| failed(why, addr, u64::from(region_bytes(len))))
@@ -360,17 +362,14 @@ impl Inside<'_> {
 }
 
 impl Inside<'_> {
-    /// Ends a lock with copies.
-    fn end_lasting(self, stays: bool) -> Result<(), Error> {
-        let inside = ManuallyDrop::new(self);
-        lasting::end(&inside.region.inner, inside.region.addr, inside.node, inside.entered, stays)
-    }
-
     /// The node that has died, or was taken for dead, while a thread of it was inside to write a lock with copies, if nobody has written
     /// since.
     pub(super) fn writer_that_died(&self) -> Option<NodeId> {
-        let Region { inner, addr, .. } = self.region;
-        if inner.is_lasting(*addr) { inner.lasting.writer_that_died(self.entered.number()) } else { None }
+        let (rack, copy) = (&self.region.inner, self.entered.number());
+        match rack.attached() {
+            Some(attached) => attached.writer_that_died(copy),
+            None => rack.lasting.writer_that_died(copy),
+        }
     }
 }
 

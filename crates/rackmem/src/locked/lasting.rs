@@ -22,7 +22,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -83,7 +82,7 @@ impl Inner {
 
 /// Memory for a lock over so many bytes, which are zeroes.
 pub(crate) fn make(handle: &mut NodeHandle, len: u64, memory: NodeId) -> Result<GlobalAddr, Error> {
-    let most = u64::from(handle.inner.largest_region());
+    let most = handle.inner.largest_region();
     if len == 0 {
         return Err(Error::BadSize { len, most });
     }
@@ -143,17 +142,17 @@ impl Head {
 pub(super) fn take<'a>(
     handle: &mut NodeHandle,
     (inner, copies): (&Inner, &'a LockCopies),
-    (addr, len, is_headed): (GlobalAddr, u32, bool),
+    (addr, len): (GlobalAddr, u32),
     (mode, wait): (Mode, Wait),
 ) -> Result<Option<Entered<'a>>, Error> {
-    let mut ways = 0;
+    let (since, mut ways) = (Instant::now(), 0);
     let (slot, Found { bytes, died, .. }) = loop {
-        let Some(slot) = lock_block(handle, addr, mode, wait)? else { return Ok(None) };
+        let Some(slot) = lock_block(handle, addr, mode, (wait, since))? else { return Ok(None) };
         let found = look(handle, (addr, len), mode).inspect_err(|_| unlock(inner, handle.id(), slot))?;
         if mode == Mode::Write || !found.writer_waits {
             break (slot, found);
         }
-        if ways == MOST_WAYS || !matches!(wait, Wait::Forever) {
+        if ways == MOST_WAYS || wait == Wait::Not {
             note_waiting(handle, addr, false)?;
             break (slot, found);
         }
@@ -163,11 +162,6 @@ pub(super) fn take<'a>(
     };
     let copy = copies.own(len, mode);
     Window::new(copy.words(), 0, bytes.len()).write(0, &bytes);
-    if is_headed && mode == Mode::Write {
-        // Whoever has died may have shown its number outside of the rack, and nothing of that may be left here. Deaths begin epochs.
-        let fence = &copy.words()[1];
-        fence.store(fence.load(Relaxed).max(u64::from(inner.epoch()) << 32), Relaxed);
-    }
     inner.lasting.all().insert(copy.number(), Held { slot, died });
     Ok(Some(copy))
 }
@@ -196,10 +190,10 @@ fn lock_block(
     handle: &mut NodeHandle,
     addr: GlobalAddr,
     mode: Mode,
-    wait: Wait,
+    (wait, since): (Wait, Instant),
 ) -> Result<Option<SlotId>, Error> {
     let as_block = if mode == Mode::Write { LockMode::Write } else { LockMode::Read };
-    let (since, mut pause) = (Instant::now(), SHORTEST_PAUSE);
+    let mut pause = SHORTEST_PAUSE;
     loop {
         let waited = since.elapsed();
         let goes_on = match wait {
@@ -252,20 +246,21 @@ pub(super) fn left(
     });
 }
 
-/// A thread that is inside to write ends the lock. Its memory is then given back, or `stays`, for another lock.
+/// A thread that is inside to write is about to give the memory back: whoever comes in finds that it is no lock any more.
+pub(super) fn say_it_has_ended(handle: &mut NodeHandle, addr: GlobalAddr) -> Result<(), Error> {
+    handle.write_word(addr, ENDED)
+}
+
+/// A thread that is inside to write ends the lock. Its memory is for another lock, if it is not given back.
 pub(super) fn end(
     inner: &Arc<Inner>,
     addr: GlobalAddr,
     node: NodeId,
     copy: Entered<'_>,
-    stays: bool,
 ) -> Result<(), Error> {
     let _ = copy.leave(Mode::Write);
     leave(inner, node, copy, |handle| {
         handle.update(addr, HEAD * 8, |window| {
-            if !stays {
-                window.set_word(0, ENDED);
-            }
             window.set_word(8, 0);
             window.set_word(24, 0);
         })

@@ -103,7 +103,7 @@ impl fmt::Display for NameError {
             ),
             Self::NoCopies { name, spec } => write!(
                 f,
-                "{name:?} was to be made with copies, and is {spec}: only coherent memory has some, a Value or a Region"
+                "{name:?} was to be made with copies, and is {spec}: only coherent memory and locks have some"
             ),
             Self::Failed(why) => why.fmt(f),
         }

@@ -77,6 +77,11 @@ pub fn example(name: &str, transport: TransportKind, addresses: &[SocketAddr], g
     );
     line(
         &mut text,
+        bytes("refill", default.refill),
+        "a second, that come to a node of each memory of which copies are missing, at most",
+    );
+    line(
+        &mut text,
         bytes("lock_copies", default.lock_copies),
         "on every node, for copies of what locks guard",
     );

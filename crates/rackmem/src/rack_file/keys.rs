@@ -56,6 +56,8 @@ pub(super) const RACK: Keys = (
         same("memory", |file| bytes_text(file.config.memory)),
         // Who keeps what, and in which memories there is anything.
         same("copies", |file| file.config.copies.to_string()),
+        // What comes is asked for by who gets it.
+        own("refill"),
         // As `cache`: who has no room fetches again.
         own("lock_copies"),
         // The longest message that a peer takes.

@@ -262,6 +262,7 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
         rack.bytes("lock_region", r#""64 KiB""#, mistakes).map_or(default.lock_region, |region| region.value);
     let copies = rack.number("copies", "2", mistakes);
     let copies = copies.map_or(default.copies, |copies| usize::try_from(copies.value).unwrap_or(usize::MAX));
+    let refill = rack.bytes("refill", r#""20 MiB""#, mistakes).map_or(default.refill, |rate| rate.value);
     let own_first = rack.number("own_first", "4", mistakes);
     let own_first =
         own_first.map_or(default.own_first, |threads| u32::try_from(threads.value).unwrap_or(u32::MAX));
@@ -287,6 +288,7 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
         cache,
         memory,
         copies,
+        refill,
         switch_entries,
         directory,
         queue,
@@ -387,6 +389,14 @@ fn impossible(tables: &Tables<'_>, error: ConfigError) -> (usize, String) {
                 "regions of {} are not possible: write a multiple of 8 B up to {}, for example lock_region = \"64 KiB\"",
                 bytes_text(asked),
                 bytes_text(most)
+            ),
+        ),
+        ConfigError::Refill { asked, least } => (
+            rack.place_of("refill"),
+            format!(
+                "{} a second are too few for copies that are missing: write {} or more, for example refill = \"20 MiB\"",
+                bytes_text(asked),
+                bytes_text(least)
             ),
         ),
         ConfigError::LockCopies { asked, most } => (

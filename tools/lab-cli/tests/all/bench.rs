@@ -43,12 +43,14 @@ fn memory_with_copies_is_measured_beside_memory_without() {
     let report = temporary.json(&["bench", "copies", "--transport", "shm", "--rounds", "3"]);
     let figures = report["figures"].as_array().unwrap();
     let median = |at: usize| figures[at]["median_ns"].as_f64().unwrap();
-    assert_eq!(figures.len(), 6);
+    assert_eq!(figures.len(), 10);
     for (at, figure) in figures.iter().enumerate() {
         assert!((figure["ratio"].as_f64().unwrap() - median(at) / median(0)).abs() < 0.001, "{report}");
     }
     // A write of one's own takes no message, and with `sync` there are some.
     assert!(0.0 < median(4) && median(4) < median(5), "{report}");
+    // Neither does taking a lock that one has.
+    assert!(0.0 < median(8) && median(8) < median(9), "{report}");
     let most = report["most_ratio_of_put_and_sync"].as_f64().unwrap();
     assert_eq!(report["met"], figures[3]["ratio"].as_f64().unwrap() <= most);
 }

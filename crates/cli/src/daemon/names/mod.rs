@@ -13,6 +13,7 @@ use comfy_table::{CellAlignment, Table};
 use rackmem::NamedInfo;
 use rackmem::named::LONGEST_NAME;
 use serde::Serialize;
+use status::document::Status;
 
 use super::status::find::Which;
 use crate::fault::Fault;
@@ -69,6 +70,11 @@ struct Name {
     /// The node that has it, or of what has copies the one that does so as long as it is up.
     home: u16,
     copies: bool,
+    /// Of what has copies, if the switch has said so: the nodes that have all of it, how many there are to be, and those that it is being
+    /// copied to.
+    kept_by: Option<Vec<u16>>,
+    kept_by_most: Option<usize>,
+    copied_to: Option<Vec<u16>>,
     maker: u16,
     /// The incarnation of its home in which it was made, and which of all that were made there then.
     incarnation: u64,
@@ -77,9 +83,33 @@ struct Name {
 }
 
 impl Name {
+    /// Where it is, and whether copies of it are missing.
+    fn place(&self) -> String {
+        let home = self.home;
+        match (self.copies, &self.kept_by, self.kept_by_most, self.copied_to.as_deref()) {
+            (true, Some(by), Some(most), Some(to)) if by.len() < most => {
+                let to: Vec<_> = to.iter().map(u16::to_string).collect();
+                let to = if to.is_empty() {
+                    String::new()
+                } else {
+                    format!(", being copied to {}", to.join(", "))
+                };
+                format!("{home}, on {} of {most} nodes{to}", by.len())
+            }
+            (true, ..) => format!("{home}, with copies"),
+            (false, ..) => home.to_string(),
+        }
+    }
+
     /// One of a rack with so many nodes: memories with copies are numbered behind them.
-    fn of(info: &NamedInfo, nodes: usize) -> Self {
+    fn of(info: &NamedInfo, nodes: usize, status: Option<&Status>) -> Self {
         let (spec, memory) = (&info.spec, info.addr.home().index());
+        let kept = status.filter(|_| memory >= nodes).and_then(|status| {
+            let kept = status.memories.iter().find(|kept| usize::from(kept.near) == memory - nodes)?;
+            Some((kept.kept_by.clone(), status.copies, kept.copied_to.clone()))
+        });
+        let (kept_by, kept_by_most, copied_to) =
+            kept.map_or((None, None, None), |(by, most, to)| (Some(by), Some(most), Some(to)));
         Self {
             name: info.name.clone(),
             discipline: format!("{:?}", spec.discipline),
@@ -90,6 +120,9 @@ impl Name {
             address: info.addr.to_string(),
             home: (memory % nodes) as u16,
             copies: memory >= nodes,
+            kept_by,
+            kept_by_most,
+            copied_to,
             maker: info.maker.0,
             incarnation: info.making >> 31,
             number: info.making & ((1 << 31) - 1),
@@ -118,7 +151,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let without_copies = status.iter().filter(|_| config.copies == 1);
     let down = without_copies.flat_map(|status| &status.nodes).filter(|node| !node.up).map(|node| node.id);
     let (rack, down) = (file.name.clone(), down.collect());
-    let names = infos.iter().map(|info| Name::of(info, config.nodes)).collect();
+    let names = infos.iter().map(|info| Name::of(info, config.nodes, status.as_ref())).collect();
     let names = Names { rack, prefix, down, names };
     output::show(args.json, "names", &names, || text(&names))
 }
@@ -159,7 +192,7 @@ fn table(names: &[Name]) -> Table {
             name.discipline.clone(),
             tag,
             size,
-            if name.copies { format!("{}, with copies", name.home) } else { name.home.to_string() },
+            name.place(),
             name.maker.to_string(),
             format!("{}/{}", name.incarnation, name.number),
             name.opened.to_string(),

@@ -1,5 +1,5 @@
 //! A memory is copied to one node more, in the background: that node asks for a few chunks and blocks after the other, and no faster
-//! than [`RATE`].
+//! than it was told ([`NodeConfig::refill`](crate::NodeConfig::refill)).
 //!
 //! It gets all batches and all changes of what is allocated from the moment on at which it hears of the epoch, and what it gets that way
 //! is newer than what the copying brings. It begins anew in every epoch.
@@ -21,13 +21,13 @@ use crate::store::Store;
 
 /// So many answers come to one question.
 const RUN: usize = 8;
-/// Bytes of blocks a second that come of one memory, at most, and how many may come at once.
-const RATE: u64 = 20 << 20;
+/// So many bytes of blocks may come at once.
 const AT_ONCE: u64 = 256 << 10;
 
-/// How long so many bytes take.
-const fn time_of(bytes: u64) -> Nanos {
-    Nanos((bytes as u128 * 1_000_000_000 / RATE as u128) as u64)
+/// How long so many bytes take at this rate.
+fn time_of(bytes: u64, rate: u64) -> Nanos {
+    let nanos = u128::from(bytes) * 1_000_000_000 / u128::from(rate.max(1));
+    Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
 /// How far it has come.
@@ -201,9 +201,10 @@ impl HomeAgent {
             refill.bytes += cx.config.block.bytes();
         }
         // Has it been too fast, it asks a little later, so that then some come at once again.
-        let waits = asks && refill.begun + time_of(refill.bytes.saturating_sub(AT_ONCE)) > cx.now;
+        let (bytes, rate) = (refill.bytes, cx.config.refill);
+        let waits = asks && refill.begun + time_of(bytes.saturating_sub(AT_ONCE), rate) > cx.now;
         if waits {
-            refill.deadline = refill.begun + time_of(refill.bytes - AT_ONCE / 2);
+            refill.deadline = refill.begun + time_of(bytes - AT_ONCE / 2, rate);
         }
         if let Some(data) = message.data.filter(|_| !is_known && !is_fresh) {
             cx.store.write_home(step.first, data);

@@ -281,21 +281,24 @@ fn a_node_asks_on_when_all_answers_have_come() {
 #[test]
 fn a_memory_is_copied_no_faster_than_it_may_be() {
     const LARGE: BlockSize = BlockSize::new(64 << 10).unwrap();
-    let mut rig = Rig::with(|config| {
-        (config.copies, config.block, config.memory) = (2, LARGE, 64 * LARGE.bytes());
-        config.chunk = ChunkSize::new(64 * LARGE.bytes()).unwrap();
-    });
     let large = |n: u64| LARGE.tag(GlobalAddr::new(KEPT, n * LARGE.bytes()));
-    let ask = filling(&mut rig);
-    let _ = rig.packet(refilled(&ask, 0, large(1), None));
-    for n in 1..=7 {
-        let place = if n == 1 { 1 } else { n + 1 };
-        assert!(rig.packet(refilled(&ask, place, large(n), Some(n))).is_empty(), "block {n}: it waits");
-    }
-    // 448 KiB have come; 128 KiB may come at once again when 320 KiB have had their time, at 20 MiB/s.
     let asks = |out: &Effects| out.kinds().contains(&PacketKind::Refill);
-    assert!(!asks(&rig.wait(Nanos::from_millis(15))));
-    assert!(asks(&rig.wait(Nanos::from_millis(1))));
+    // 448 KiB have come; 128 KiB may come at once again when 320 KiB have had their time.
+    for (rate, too_early, then) in [(20 << 20, 15, 1), (5 << 20, 62, 1), (LARGE.bytes(), 4999, 1)] {
+        let mut rig = Rig::with(|config| {
+            (config.copies, config.block, config.memory) = (2, LARGE, 64 * LARGE.bytes());
+            config.chunk = ChunkSize::new(64 * LARGE.bytes()).unwrap();
+            config.refill = rate;
+        });
+        let ask = filling(&mut rig);
+        let _ = rig.packet(refilled(&ask, 0, large(1), None));
+        for n in 1..=7 {
+            let place = if n == 1 { 1 } else { n + 1 };
+            assert!(rig.packet(refilled(&ask, place, large(n), Some(n))).is_empty(), "block {n}: it waits");
+        }
+        assert!(!asks(&rig.wait(Nanos::from_millis(too_early))), "{rate} bytes a second");
+        assert!(asks(&rig.wait(Nanos::from_millis(then))), "{rate} bytes a second");
+    }
 }
 
 #[test]

@@ -99,9 +99,9 @@ impl Locks {
                     if is_headed && held.is_to_write() {
                         held.granted();
                     }
-                    let (number, bytes) = (self.number(), held.bytes());
+                    let (number, died, bytes) = (self.number(), held.writer_that_died(), held.bytes());
                     self.held.insert(number, held);
-                    return Ok(Ok(Answer::Held(number, bytes)));
+                    return Ok(Ok(Answer::Held(number, died, bytes)));
                 }
                 Ok(None) if is_last => return Ok(Ok(Answer::Busy)),
                 Ok(None) => {}

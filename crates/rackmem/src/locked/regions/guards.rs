@@ -3,7 +3,7 @@
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, Range};
 
-use wire::GlobalAddr;
+use wire::{GlobalAddr, NodeId};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::error::RegionsError;
@@ -101,6 +101,12 @@ impl RegionsReadGuard<'_> {
     pub fn place(&self, number: usize) -> Option<Range<usize>> {
         let list = list(&self.inside);
         (number < list.count()).then(|| list.place(number))
+    }
+
+    /// Of a lock with copies: the node that has died, or was taken for dead, while one of its threads was inside to write, if nobody has
+    /// written since. What it had begun is not here: the regions are those of the last release.
+    pub fn writer_that_died(&self) -> Option<NodeId> {
+        self.inside.writer_that_died()
     }
 
     /// Where the memory of a region was taken from. None: there is no such region, or it was made here.

@@ -1,5 +1,7 @@
 //! Regions that are held without a borrow: for bindings whose languages have no scopes that end.
 
+use wire::NodeId;
+
 use super::error::RegionsError;
 use super::guards::{RegionsReadGuard, RegionsWriteGuard};
 use crate::error::Error;
@@ -33,6 +35,12 @@ impl HeldRegions {
             return Err(RegionsError::IsRead);
         }
         RegionsWriteGuard::held(self.0.look())?.replace(regions)
+    }
+
+    /// Of a lock with copies: the node that has died, or was taken for dead, while one of its threads was inside to write, if nobody has
+    /// written since.
+    pub fn writer_that_died(&self) -> Option<NodeId> {
+        self.0.writer_that_died()
     }
 
     /// The fencing number of the last write grant.

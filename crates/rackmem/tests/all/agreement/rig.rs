@@ -25,6 +25,7 @@ fn other(table: &str, key: &str, port: u16) -> String {
         ("[rack]", "block") => r#""8 KiB""#.into(),
         ("[rack]", "cache") => r#""2 MiB""#.into(),
         ("[rack]", "memory") => r#""16 MiB""#.into(),
+        ("[rack]", "refill") => r#""10 MiB""#.into(),
         ("[rack]", "lock_copies") => r#""2 MiB""#.into(),
         ("[rack]", "lock_region") => r#""32 KiB""#.into(),
         ("[rack]", "name_nodes" | "own_first") => "1".into(),

@@ -42,6 +42,54 @@ mod locks {
     crate::locks_everywhere::everywhere!(handles);
 }
 
+mod locks_with_copies {
+    use rackmem::{Error, GlobalAddr, Locked, LockedRegions};
+
+    use super::*;
+
+    fn mixed(body: fn(Nodes<'_>)) {
+        let mut places = Places::start("attached", TransportKind::SharedMemory, "copies = 2");
+        let attached = places.attached(Rack::attach);
+        body(&|node| {
+            let racks = [&attached[0], &places.nodes[1], &attached[2]];
+            let mut here = racks[usize::from(node)].here();
+            here.keep_copies(true).unwrap();
+            here
+        });
+    }
+
+    crate::locks_everywhere::everywhere!(mixed, with copies, too);
+
+    #[test]
+    fn an_application_is_told_of_a_writer_that_died_too() {
+        let mut places = Places::start("attached", TransportKind::SharedMemory, "copies = 2");
+        let mut app = places.attached(Rack::attach)[0].here();
+        app.keep_copies(true).unwrap();
+        let lock = Locked::new(&mut app, NodeId(1), 7_u64).unwrap();
+        let jobs = app.named::<LockedRegions>("jobs").with_copies().create(1000).unwrap();
+        assert_eq!(lock.addr().home(), NodeId(4));
+        // The mark that a writer of node 2 has left there. It is of the fourth word.
+        for addr in [lock.addr(), jobs.addr()] {
+            app.write_word(GlobalAddr::from_bits(addr.bits() + 24), 3).unwrap();
+        }
+        assert_eq!(lock.read(&mut app).unwrap().writer_that_died(), Some(NodeId(2)));
+        let mut guard = lock.write(&mut app).unwrap();
+        assert_eq!((*guard, guard.writer_that_died()), (7, Some(NodeId(2))));
+        *guard = 8;
+        drop(guard);
+        assert_eq!(lock.write(&mut app).unwrap().writer_that_died(), None);
+        assert_eq!(jobs.read(&mut app).unwrap().writer_that_died(), Some(NodeId(2)));
+        assert_eq!(jobs.write(&mut app).unwrap().writer_that_died(), Some(NodeId(2)));
+        assert_eq!(jobs.write(&mut app).unwrap().writer_that_died(), None);
+        // What the daemon does not know of is refused there.
+        let longer = Locked::<[u64; 2]>::at(&app, lock.addr()).unwrap();
+        assert_eq!(
+            longer.read(&mut app).map(drop).unwrap_err().failure(),
+            Some(Error::WrongLength { addr: lock.addr(), len: 32 })
+        );
+    }
+}
+
 mod chains {
     use super::*;
 

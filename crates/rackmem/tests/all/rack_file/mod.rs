@@ -77,6 +77,7 @@ block = "8 KiB"
 cache = "32 MiB"
 memory = "1 GiB"
 copies = 2
+refill = "5 MiB"
 lock_copies = "3 MiB"
 lock_region = "1000 B"
 own_first = 5
@@ -110,7 +111,8 @@ listen = "10.0.0.2:7400"
     assert_eq!(rack.process().scheduling, Scheduling::Realtime);
     let config = &rack.config;
     assert_eq!((config.nodes, config.block_size), (2, BlockSize::new(8192).unwrap()));
-    assert_eq!((config.cache, config.memory, config.copies), (32 << 20, 1 << 30, 2));
+    assert_eq!((config.cache, config.memory), (32 << 20, 1 << 30));
+    assert_eq!((config.copies, config.refill), (2, 5 << 20));
     assert_eq!((config.switch_entries, config.directory, config.queue), (1000, Directory::Home, true));
     assert_eq!((config.lock_copies, config.lock_region, config.lock_entries), (3 << 20, 1000, 77));
     assert_eq!((config.name_nodes, config.own_first), (Some(1), 5));
@@ -419,6 +421,10 @@ fn values_out_of_range_are_refused_with_the_range() {
         (
             in_rack("name_nodes = 0"),
             "rack.toml:4: 0 nodes cannot keep names: write 1 to 2, or leave it out, and all do",
+        ),
+        (
+            in_rack("refill = \"100 B\""),
+            "rack.toml:4: 100 B a second are too few for copies that are missing: write 4 KiB or more, for example refill = \"20 MiB\"",
         ),
         (
             in_rack("lock_copies = \"1 TiB\""),

@@ -12,6 +12,9 @@ use super::HOME;
 use crate::bench::nodes::{Node, Obeyed, Work, answer};
 use crate::bench::samples::Recorder;
 
+/// Bytes of a lock's data.
+pub(super) const LOCKED: usize = 1 << 10;
+
 /// What the command wants of a node.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) enum Order {
@@ -23,6 +26,10 @@ pub(crate) enum Order {
     Write { block: u64, value: u64, sync: bool },
     /// Read it, which must be this. Answers `Samples`.
     Read { block: u64, value: u64 },
+    /// Make a lock over [`LOCKED`] bytes at [`HOME`]. Answers where.
+    MakeLock { copies: bool },
+    /// Take it to write, and count in its data up to this. Answers `Samples`.
+    Lock { lock: u64, value: u64 },
     /// Write so many bytes from here on, and sync.
     Fill { from: u64, bytes: u64 },
     /// From now on, a thread reads and writes words in so many blocks, most of them in every other one.
@@ -70,6 +77,22 @@ impl Work for Keeper {
                 assert_eq!(read, value, "what was written is read");
                 Ok::<_, rackmem::Error>(())
             })?),
+            Order::MakeLock { copies } => {
+                handle.keep_copies(copies)?;
+                let lock = handle.alloc(LOCKED as u64, HOME, Discipline::Locked)?;
+                handle.keep_copies(false)?;
+                answer(lock.bits())
+            }
+            Order::Lock { lock, value } => {
+                let lock = handle.rwlock(GlobalAddr::from_bits(lock), LOCKED)?;
+                answer(Recorder::timed(1, |_| {
+                    let mut data = lock.write(handle)?;
+                    let (first, _) = data.split_first_chunk_mut().expect("it is longer than a word");
+                    assert_eq!(u64::from_le_bytes(*first) + 1, value, "nothing is missed");
+                    *first = value.to_le_bytes();
+                    Ok::<_, rackmem::Error>(())
+                })?)
+            }
             Order::Fill { from, bytes } => {
                 let bytes = vec![1; usize::try_from(bytes).expect("it fits into memory")];
                 handle.write(GlobalAddr::from_bits(from), &bytes)?;

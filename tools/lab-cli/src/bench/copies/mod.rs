@@ -1,7 +1,7 @@
 //! `rackmem-lab bench copies`: what it costs that memory outlives its node.
 //!
 //! Node 1 writes, node 0 reads; blocks are at home on node 2, and with copies on node 0, too. One block after the other, with and
-//! without copies, in turns.
+//! without copies, in turns. And a lock, which both write.
 //!
 //! | file | holds |
 //! | --- | --- |
@@ -28,7 +28,7 @@ use cli::size::Bytes;
 use cli::ycsb::Directory;
 
 pub(crate) use keeper::Keeper;
-use keeper::Order;
+use keeper::{LOCKED, Order};
 
 /// The flags.
 #[derive(Debug, clap::Args)]
@@ -70,6 +70,8 @@ struct Measured {
     write: Vec<Samples>,
     write_again: Vec<Samples>,
     read: Vec<Samples>,
+    lock: Vec<Samples>,
+    lock_again: Vec<Samples>,
 }
 
 #[derive(Debug, Serialize)]
@@ -109,10 +111,20 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         rack.ask(1, Order::AllocatePlain { bytes: BLOCKS * block.bytes() })?,
         rack.ask(1, Order::Allocate { bytes: BLOCKS * block.bytes(), near: HOME.0 })?,
     ];
-    let mut all: [[Rounds; 3]; 2] = std::array::from_fn(|_| std::array::from_fn(|_| Rounds::new()));
+    let locks: [u64; 2] =
+        [rack.ask(1, Order::MakeLock { copies: false })?, rack.ask(1, Order::MakeLock { copies: true })?];
+    let mut counted = 0;
+    let mut all: [[Rounds; 5]; 2] = std::array::from_fn(|_| std::array::from_fn(|_| Rounds::new()));
     for round in 0..=args.rounds {
-        for (with_copies, region) in [false, true].into_iter().zip(regions) {
+        for (with_copies, (region, lock)) in [false, true].into_iter().zip(regions.into_iter().zip(locks)) {
             let mut measured = Measured::default();
+            for turn in 0..BLOCKS / 2 {
+                for node in [0, 1] {
+                    let value = counted + 4 * turn + 2 * node as u64 + 1;
+                    measured.lock.push(rack.ask(node, Order::Lock { lock, value })?);
+                    measured.lock_again.push(rack.ask(node, Order::Lock { lock, value: value + 1 })?);
+                }
+            }
             for at in 0..BLOCKS {
                 let (block, value) = (region + at * block.bytes(), 2 * round + 1);
                 let write = |value, sync| Order::Write { block, value, sync };
@@ -124,14 +136,17 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
             }
             // The first round warms up.
             if round > 0 {
-                let kinds = [measured.write, measured.write_again, measured.read];
+                let Measured { write, write_again, read, lock, lock_again } = measured;
+                let kinds = [write, write_again, read, lock, lock_again];
                 for (rounds, samples) in all[usize::from(with_copies)].iter_mut().zip(kinds) {
                     samples.iter().for_each(|samples| rounds.add(samples));
                 }
             }
         }
+        counted += 2 * BLOCKS;
     }
-    let [[write, again, read], [synced, synced_again, read_copied]] = &all;
+    let [[write, again, read, lock, lock_again], [synced, synced_again, read_copied, safe, safe_again]] =
+        &all;
     let against = Some(read.median());
     let figures = vec![
         Figure::of(read, "read of a block modified elsewhere", None),
@@ -140,6 +155,10 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
         Figure::of(synced, "the same with 2 copies, and sync", against),
         Figure::of(again, "write of a block of one's own", against),
         Figure::of(synced_again, "the same with 2 copies, and sync", against),
+        Figure::of(lock, "taking a lock that another node wrote last", against),
+        Figure::of(safe, "the same with 2 copies", against),
+        Figure::of(lock_again, "taking it once more", against),
+        Figure::of(safe_again, "the same with 2 copies", against),
     ];
     let report = Report {
         transport: args.transport,
@@ -155,11 +174,13 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
 fn text(report: &Report) -> String {
     let rows: Vec<Vec<String>> = report.figures.iter().map(Figure::cells).collect();
     format!(
-        "Blocks of {} over {}: node 1 writes, node 0 reads, node 2 is their home; copies are on nodes 2 and 0\n\n{}\n\
+        "Blocks of {} over {}: node 1 writes, node 0 reads, node 2 is their home; copies are on nodes 2 and 0\n\
+         A lock over {}, which both write\n\n{}\n\
          target: a write of a block that another node has read, and sync, at most {:.2}x: such a write and a round trip, which is two\n         \
          messages of the three of the first row: {}\n",
         report.block_size,
         report.transport.name(),
+        Bytes(LOCKED as u64),
         table(&["", "median", "against the first", "p50", "p99", "p99.9"], &rows),
         report.most_ratio_of_put_and_sync,
         if report.met { "met" } else { "not met" },
