@@ -11,7 +11,7 @@
 //! In a rack with copies, threads use the first block of each memory, which is live from the beginning. What is sent in an
 //! epoch does not arrive before its receiver has heard of that: earlier it would be dropped, and be sent again. A dead
 //! node's packets stay in flight. What happens if they are lost is among what is looked at: whoever hears of the epoch before
-//! they arrive drops them.
+//! they arrive drops them. Who has copied a memory is known at once.
 //!
 //! | file | holds |
 //! | --- | --- |

@@ -15,4 +15,6 @@ mutants! {
     CallsAreReplicated, By::Copies(0), "an allocation is gone with the node that served it";
     FreshIsKept, scenario!(a_block_is_committed_while_its_memory_is_copied), "a node that is getting a memory brings back what was there before";
     RefillAwaitsBatches, scenario!(a_memory_is_copied_when_its_home_knows_it), "a node that is getting a memory does not get what is in a batch of before";
+    BatchesEndWithMemories, By::JointScope("copies-alone-again"), "a memory of which all copies were lost begins anew, and what was written before gets into one of its copies";
+    MemoriesBeginEmpty, By::JointScope("copies-alone-again"), "a memory that begins anew has at its beginning what a node had got of the one before";
 }

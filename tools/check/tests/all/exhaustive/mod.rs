@@ -22,6 +22,9 @@ use std::fmt::Write;
 
 use check::explore::{Counterexample, Explored, Protocol, Reached, Verdict};
 
+/// More than any has.
+const MOST: usize = 12_000_000;
+
 /// States, steps between them, and states at rest.
 type Counts = [usize; 3];
 
@@ -34,7 +37,7 @@ fn explore<P: Protocol>(name: &str, most: usize) -> Explored<P::Coverage> {
 fn holds<P: Protocol>(scopes: &[(&str, Counts)]) -> P::Coverage {
     let (mut reached, mut wrong) = (P::Coverage::default(), String::new());
     for (name, counts) in scopes {
-        let explored = explore::<P>(name, 6_000_000);
+        let explored = explore::<P>(name, MOST);
         reached.add(&explored.coverage);
         let found = [explored.states, explored.steps, explored.at_rest];
         match explored.verdict {
