@@ -271,7 +271,6 @@ pub const SCOPES: &[Scope] = &[
     Scope { name: "copies-return", about: "as copies, and the node that has died comes back", returns: true, ..COPIES },
     Scope { name: "copies-return-home", about: "as copies-alone; the home dies, comes back, and may die once more", threads: COPIED_ALONE, returns: true, deaths: 2, dies: &[0], ..COPIES },
     Scope { name: "copies-return-alone", about: "as copies-alone, and the node that has died comes back", threads: COPIED_ALONE, returns: true, ..COPIES },
-    Scope { name: "copies-return-again", about: "as copies-alone; the home dies and comes back, and the node with the other copy may die, too", threads: COPIED_ALONE, returns: true, deaths: 2, dies: &[0, 1], ..COPIES },
     Scope { name: "copies-restart", about: "as copies, and the switch may restart", restarts: 1, ..COPIES },
     Scope { name: "copies-loss", about: "as copies-alone, 1 packet may be lost", threads: COPIED_ALONE, losses: 1, ..COPIES },
     Scope { name: "copies-duplicate", about: "as copies-alone, 1 packet may come twice", threads: COPIED_ALONE, duplicates: 1, ..COPIES },
