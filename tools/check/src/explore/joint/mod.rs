@@ -47,6 +47,7 @@ use super::engine::{self, Action, Call, Finds, Plan, Rack, Step};
 use super::hashing::Interner;
 use super::search::{self, Explored, Progress, Protocol};
 use super::world::{DUPLICATE, LOSS, Left};
+use crate::coherence::survival::Survival;
 use copied::Copied;
 pub use coverage::{Coverage, Ending};
 use machines::{FIRST, Facts, Local, Outwards, Own, SwitchState, Told};
@@ -146,7 +147,8 @@ impl Protocol for Joint {
         let number = controls.intern(control).0;
         let control = Rc::clone(controls.get(number));
         let latest: BTreeMap<_, _> = scope.memories.iter().map(|nth| (scope.block(*nth), 0)).collect();
-        let copied_number = copied.intern(Copied { latest, ..Copied::default() }).0;
+        let copied_number =
+            copied.intern(Copied { latest, survival: Survival::that_is_told(), ..Copied::default() }).0;
         let own = Both {
             controls,
             copied,
