@@ -225,6 +225,10 @@ rules! {
         FreshIsKept,
         /// A memory is copied when all batches of before are in it.
         RefillAwaitsBatches,
+        /// What a batch has of a memory that is gone does not get into the one that begins in its place.
+        BatchesEndWithMemories,
+        /// Where a memory begins anew, its first block, which is live from the beginning, is zeroed.
+        MemoriesBeginEmpty,
     }
     /// The rules of the locks that carry their data.
     LOCKS {

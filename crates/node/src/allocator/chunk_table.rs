@@ -219,7 +219,8 @@ impl ChunkTable {
         })
     }
 
-    fn root(&self) -> BlockTag {
+    /// The first block of the memory.
+    pub fn root(&self) -> BlockTag {
         self.geometry.block.tag(GlobalAddr::new(self.home, 0))
     }
 

@@ -82,10 +82,10 @@ pub struct Blocks<R: Rules = AllRules> {
     /// The number of the last write to every block.
     pub(crate) latest: BTreeMap<BlockTag, u64>,
     pub(super) writes: u64,
-    pub(super) survival: Survival,
+    pub(crate) survival: Survival,
     /// What each node had done when it gave something up that others can take: a block lock, an allocation.
     pub(super) given_up: BTreeMap<BlockTag, (Life, u64)>,
-    pub(super) live: BTreeSet<GlobalAddr>,
+    pub(crate) live: BTreeSet<GlobalAddr>,
     /// Allocations of words and objects, until somebody who uses them gives them back.
     pub(crate) others: BTreeMap<GlobalAddr, Discipline>,
     /// Frees that somebody else has called, and what became of them.
@@ -131,9 +131,11 @@ impl<R: Rules> Blocks<R> {
 
     /// A block is found with this write: what was written later died with its writer.
     pub(super) fn find(&mut self, tag: BlockTag, write: u64, by: Option<Life>) -> Result<(), String> {
-        if self.has_copies(tag) && self.latest.contains_key(&tag) {
-            self.survival.found(tag, write, by)?;
-            self.latest.insert(tag, write);
+        if self.has_copies(tag)
+            && let Some(latest) = self.latest.get_mut(&tag)
+        {
+            self.survival.found(tag, (write, *latest), by)?;
+            *latest = write;
         }
         Ok(())
     }

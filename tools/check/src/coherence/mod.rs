@@ -22,7 +22,7 @@ mod plan;
 pub mod properties;
 mod recovery;
 mod store;
-mod survival;
+pub(crate) mod survival;
 mod threads;
 mod workload;
 

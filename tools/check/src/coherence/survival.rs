@@ -13,7 +13,7 @@ use wire::{BlockTag, Incarnation, NodeId};
 pub(crate) type Life = (NodeId, Incarnation);
 
 /// What is known of one node's writes. Writes are numbered over the whole rack, in the order in which they were made.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Fate {
     is_dead: bool,
     /// All up to here must survive.
@@ -29,15 +29,23 @@ impl Default for Fate {
 }
 
 /// The writes to memory with copies whose fate is not known.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Survival {
     writes: BTreeMap<BlockTag, Vec<(u64, Life)>>,
     fates: BTreeMap<Life, Fate>,
     /// Writes that were lost with their node.
     pub(crate) lost: u64,
+    /// It is told in the right moment that a block begins anew. In random runs memory counts as gone when its last node dies, though
+    /// one that was getting it may say then that it has it whole.
+    is_told: bool,
 }
 
 impl Survival {
+    /// One that is told in the right moment when a block begins anew.
+    pub(crate) fn that_is_told() -> Self {
+        Self { is_told: true, ..Self::default() }
+    }
+
     /// A node has written.
     pub(crate) fn wrote(&mut self, tag: BlockTag, write: u64, by: Life) {
         self.writes.entry(tag).or_default().push((write, by));
@@ -63,9 +71,19 @@ impl Survival {
         Ok(())
     }
 
-    /// A block is found with this write, by a node or in its home's memory. All later ones must be lost.
-    pub(crate) fn found(&mut self, tag: BlockTag, write: u64, by: Option<Life>) -> Result<(), String> {
-        let Some(writes) = self.writes.get_mut(&tag) else { return Ok(()) };
+    /// A block is found with this write, by a node or in its home's memory; the last one that is known of is `latest`. All later ones
+    /// must be lost.
+    pub(crate) fn found(
+        &mut self,
+        tag: BlockTag,
+        (write, latest): (u64, u64),
+        by: Option<Life>,
+    ) -> Result<(), String> {
+        let Some(writes) = self.writes.get_mut(&tag).filter(|writes| !writes.is_empty()) else {
+            // Nobody has written it since.
+            let what = || format!("{tag:?} is found with write {write}, and the last one is {latest}");
+            return if write == latest || !self.is_told { Ok(()) } else { Err(what()) };
+        };
         let known = writes.iter().position(|(it, _)| *it == write);
         let later = writes.split_off(known.map_or(0, |at| at + 1));
         let found = known.map(|at| writes[at]);

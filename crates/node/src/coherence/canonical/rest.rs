@@ -1,7 +1,7 @@
 //! What [`State`] leaves out, for checkers in whose racks memory is allocated, epochs end and nodes die.
 //!
 //! A [`Rest`] is what else decides about the future of a node: the allocator's side, what its home agent keeps over epochs,
-//! and who is in the rack. Two nodes with equal states and equal rests behave alike from there on, as long as heat decides
+//! memory with copies, and who is in the rack. Two nodes with equal states and equal rests behave alike from there on, as long as heat decides
 //! nothing (no blocks are hot, or no epoch of hotness ends). Numbers are not made small here: such a checker bounds what
 //! its threads do.
 
@@ -12,7 +12,9 @@ use wire::{Copyset, Incarnation, Nanos, NodeId, Rules, SwitchEpoch};
 
 use super::{FAR, State, Timer};
 use crate::coherence::allocation::canonical::AllocationState;
-use crate::coherence::home::canonical::HomeRest;
+use crate::coherence::copies::Copies;
+use crate::coherence::home::HomeAgent;
+use crate::coherence::home::canonical::{HomeRest, HomeState};
 use crate::coherence::node::Node;
 use crate::coherence::recovery::reporter::Reporter;
 use crate::coherence::shadow::Shadow;
@@ -25,6 +27,9 @@ pub struct Rest {
     keeps_shadow: NodeId,
     allocation: AllocationState,
     home: HomeRest,
+    /// The homes of memories with copies that this node keeps.
+    copied: Vec<(NodeId, HomeState, HomeRest)>,
+    copies: Copies,
     shadow: Option<Shadow>,
     incarnations: Box<[Incarnation]>,
     down: Copyset,
@@ -36,12 +41,17 @@ impl<R: Rules> Node<R> {
     pub fn save_all(&self) -> (State, Rest) {
         let mut reporter = self.reporter.clone();
         reporter.set_deadlines(FAR);
+        let mut copies = self.copies.clone();
+        copies.set_deadlines(FAR);
+        let copied = self.copied.iter().map(|(memory, home)| (*memory, home.save(), home.save_rest()));
         let rest = Rest {
             epoch: self.config.switch_epoch,
             incarnation: self.config.incarnation,
             keeps_shadow: self.config.shadow,
             allocation: self.allocation.save(),
             home: self.home.save_rest(),
+            copied: copied.collect(),
+            copies,
             shadow: self.shadow.clone(),
             incarnations: self.incarnations.clone(),
             down: self.down,
@@ -58,6 +68,13 @@ impl<R: Rules> Node<R> {
         self.config.shadow = rest.keeps_shadow;
         self.allocation.load(&rest.allocation);
         self.home.load_rest(&rest.home);
+        self.copied.retain(|memory, _| rest.copied.iter().any(|(id, ..)| id == memory));
+        for (memory, state, more) in &rest.copied {
+            let home = self.copied.entry(*memory).or_insert_with(|| HomeAgent::of(*memory, &self.config));
+            home.load(state);
+            home.load_rest(more);
+        }
+        self.copies.clone_from(&rest.copies);
         self.shadow.clone_from(&rest.shadow);
         self.incarnations.clone_from(&rest.incarnations);
         self.down = rest.down;
@@ -74,6 +91,7 @@ impl<R: Rules> Node<R> {
             }
         }
         self.allocation.make_due();
+        self.copies.set_deadlines(Nanos::ZERO);
         self.reporter.set_deadlines(Nanos::ZERO);
     }
 }
@@ -86,7 +104,12 @@ impl Rest {
 
     /// True if something of it is sent again when its time has come.
     pub fn is_armed(&self) -> bool {
-        self.allocation.is_armed() || !self.reporter.is_quiet()
+        self.allocation.is_armed() || self.copies.is_armed() || !self.reporter.is_quiet()
+    }
+
+    /// The memories with copies that the node has whole, counted from the first of them.
+    pub fn whole_memories(&self, node: NodeId) -> Copyset {
+        self.copies.whole_at(node)
     }
 }
 

@@ -10,6 +10,7 @@ use wire::{
     Seq, SlotId,
 };
 
+use super::NOWHERE;
 use crate::coherence::context::Context;
 use crate::coherence::counters::Drop;
 use crate::coherence::recovery::View;
@@ -264,6 +265,10 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
                 for (_, data) in batch.blocks.extract_if(.., |(tag, _)| gone.contains(tag.home())) {
                     self.store.discard(data);
                 }
+            } else if self.rules.holds(Rule::BatchesEndWithMemories) {
+                // Those who take part have counted on so many blocks.
+                let ended = batch.blocks.iter_mut().filter(|(tag, _)| gone.contains(tag.home()));
+                ended.for_each(|(tag, _)| *tag = NOWHERE);
             }
             batch.participants.retain(|to| view.incarnations[to.node.index()] == Some(to.incarnation));
             batch.participants.iter_mut().for_each(|to| to.sent = to.taken);

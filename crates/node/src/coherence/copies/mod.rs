@@ -37,6 +37,7 @@
 //! # What must always hold
 //! - A block of such memory that a node may write in its cache is noted as changed; one that it owns and has protected, as owned.
 //! - What others get of a block was committed before.
+//! - A block in a batch is of the memory as it is, not of one before that is gone.
 //! - A block in a batch is this node's own, or an answer about it waits for the batch: so nobody else's batch has it, too.
 
 pub(crate) mod batch;
@@ -62,6 +63,9 @@ use waiting::Then;
 
 /// An incarnation of a node.
 type Life = (NodeId, Incarnation);
+
+/// Stands in a batch for a block of a memory that is gone. There is no such block: it would be at the null address.
+const NOWHERE: BlockTag = BlockTag::from_bits(0);
 
 /// What a node knows of memory with copies.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -229,6 +233,20 @@ impl Copies {
         asked.chain(self.refills.values().map(|refill| refill.deadline)).fold(batch, Nanos::min)
     }
 
+    /// True if something is repeated when its time has come.
+    pub(crate) fn is_armed(&self) -> bool {
+        self.next_deadline() < Nanos::MAX
+    }
+
+    /// When everything in flight is sent again: for checkers that know no time.
+    pub(crate) fn set_deadlines(&mut self, due: Nanos) {
+        let armed = self.batch.iter_mut().map(|batch| &mut batch.deadline);
+        let armed = armed.filter(|deadline| **deadline < Nanos::MAX);
+        let asked = self.inquiries.values_mut().map(|inquiry| &mut inquiry.deadline);
+        let refills = self.refills.values_mut().map(|refill| &mut refill.deadline);
+        armed.chain(asked).chain(refills).for_each(|deadline| *deadline = due);
+    }
+
     pub(crate) fn invariants<S: Store>(&self, store: &S) {
         store.published(|_, tag, access| {
             if self.has(tag) {
@@ -329,6 +347,7 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
             }
         }
         self.batch_on_new_epoch(view, gone);
+        self.held_on_new_epoch(gone);
         self.ask_for_the_dead(view, dead);
         self.begin_refills();
         (self.copies.gate, self.copies.has_told) = (self.want_batch(), false);

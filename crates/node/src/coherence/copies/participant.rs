@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use wire::{BlockTag, Copyset, Endpoint, Packet, PacketKind, Rule, Rules, Seq};
 
-use super::Life;
 use super::batch::WINDOW;
+use super::{Life, NOWHERE};
 use crate::coherence::context::Context;
 use crate::coherence::counters::Drop;
 use crate::coherence::message::Message;
@@ -57,7 +57,7 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
             && packet.tag.addr().offset() < self.config.memory;
         // It may be a batch of before the last epoch, in which this node has ceased to keep some of its blocks: those are not taken
         // into memory.
-        if at >= of || !is_block || !self.copies.has(packet.tag) {
+        if at >= of || !is_block || !(self.copies.has(packet.tag) || packet.tag == NOWHERE) {
             return self.counters.drop(Drop::Nonsense);
         }
         if self.copies.ended.get(&life).is_some_and(|(seq, _)| packet.seq <= *seq) {
@@ -116,6 +116,15 @@ impl<S: Store, R: Rules> Context<'_, S, R> {
 
     fn keeps(&self, tag: BlockTag) -> bool {
         self.copies.keepers(tag.home()).any(|node| node == self.config.id)
+    }
+
+    /// A new epoch begins: what batches have of memories that are gone gets nowhere.
+    pub(super) fn held_on_new_epoch(&mut self, gone: Copyset) {
+        if self.rules.holds(Rule::BatchesEndWithMemories) {
+            let blocks = self.copies.held.values_mut().flat_map(|held| held.blocks.iter_mut().flatten());
+            let ended = blocks.filter(|(tag, _)| gone.contains(tag.home()));
+            ended.for_each(|(tag, _)| *tag = NOWHERE);
+        }
     }
 
     /// True if this node may say that it holds the whole of it.

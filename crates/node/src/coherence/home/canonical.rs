@@ -2,13 +2,14 @@
 
 use alloc::vec::Vec;
 
-use sorted::Set;
+use sorted::{Map, Set};
 use wire::{BlockTag, NodeId, Packet, RequesterId, Seq, SlotId, SwitchEpoch};
 
 use super::directory::Entry;
 use super::migration::{Migration, Step};
 use super::on_report::Rebuilding;
 use super::rebuild::Knowledge;
+use super::replicate::Replicating;
 use super::{Decided, HomeAgent};
 use crate::allocator::ChunkTable;
 use crate::coherence::canonical::rest::{rows, set_rows};
@@ -82,6 +83,7 @@ pub(crate) struct HomeRest {
     rebuilding: Option<Rebuilding>,
     knowledge: Option<Knowledge>,
     rebuilt: SwitchEpoch,
+    replicating: Map<usize, Replicating>,
 }
 
 impl HomeAgent {
@@ -93,6 +95,7 @@ impl HomeAgent {
             rebuilding: self.rebuilding.clone(),
             knowledge: self.knowledge.clone(),
             rebuilt: self.rebuilt,
+            replicating: self.replicating.clone(),
         }
     }
 
@@ -103,6 +106,7 @@ impl HomeAgent {
         self.rebuilding.clone_from(&rest.rebuilding);
         self.knowledge.clone_from(&rest.knowledge);
         self.rebuilt = rest.rebuilt;
+        self.replicating.clone_from(&rest.replicating);
         self.ended.clear();
     }
 }

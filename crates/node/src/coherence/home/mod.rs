@@ -36,12 +36,14 @@ use alloc::vec::Vec;
 
 use sorted::{Map, Set};
 use wire::{
-    BlockTag, Copyset, Endpoint, GlobalStatus, NodeId, Packet, PacketKind, Refusal, RequesterId, Seq, SlotId,
-    SwitchEpoch,
+    BlockTag, Copyset, Endpoint, GlobalStatus, NodeId, Packet, PacketKind, Refusal, RequesterId, Rule, Rules,
+    Seq, SlotId, SwitchEpoch,
 };
 
 use crate::allocator::{BlockRange, ChunkTable};
 use crate::coherence::config::NodeConfig;
+use crate::coherence::context::Context;
+use crate::store::Store;
 use directory::{Directory, Keeper};
 use migration::Migration;
 use on_report::Rebuilding;
@@ -135,6 +137,15 @@ impl HomeAgent {
             rebuilt: config.switch_epoch,
             replicating: Map::new(),
         }
+    }
+
+    /// The home of this memory, which begins anew: nothing that this node has of one before is in it.
+    pub(crate) fn anew<S: Store, R: Rules>(memory: NodeId, cx: &mut Context<'_, S, R>) -> Self {
+        let home = Self::of(memory, cx.config);
+        if cx.rules.holds(Rule::MemoriesBeginEmpty) {
+            cx.store.zero_home(home.chunks.root(), cx.config.block.bytes());
+        }
+        home
     }
 
     /// The home of this memory, to which it is copied from the epoch on that begins.

@@ -141,7 +141,7 @@ impl<R: Rules> Node<R> {
         for memory in cx.copies.kept_by(me).collect::<alloc::vec::Vec<_>>() {
             let home = self.copied.entry(memory).or_insert_with(|| match cx.copies.is_filling(memory, me) {
                 true => HomeAgent::of_a_copy(memory, config),
-                false => HomeAgent::of(memory, config),
+                false => HomeAgent::anew(memory, cx),
             });
             home.on_new_epoch(cx, view.live(), dead, None);
         }

@@ -119,9 +119,14 @@ pub(in crate::explore) type OutsideOf<R> = Outside<<R as Rack>::Doing, <R as Rac
 
 /// What can happen, what makes two states one, and what must hold: of a protocol's engine.
 pub(in crate::explore) trait Successors<R: Rack> {
-    /// A packet that arrives before anything else happens.
+    /// A packet that arrives before anything else happens, so that there is no state in which it is in flight.
     fn first(&self, _world: &World) -> Option<usize> {
         None
+    }
+
+    /// Whether this packet can arrive now.
+    fn may_arrive(&self, _world: &World, _item: Item) -> bool {
+        true
     }
 
     /// Whether this packet may come twice.

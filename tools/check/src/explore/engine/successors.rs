@@ -34,7 +34,7 @@ where
                 Some(before) => self.packets.way(before) == self.packets.way(*item),
                 None => false,
             };
-            if waits {
+            if waits || !self.may_arrive(world, *item) {
                 continue;
             }
             let mut without = *world;
@@ -156,11 +156,6 @@ where
 
     fn expand(&mut self, world: &World, found: &mut Finds<R>) {
         found.clear();
-        if let Some(at) = self.first(world) {
-            let (item, mut without) = (world.packets.as_slice()[at], *world);
-            without.packets.remove(at);
-            return self.deliver(&without, item, Action::Deliver(item), found);
-        }
         self.deliveries(world, found);
         self.second_passes(world, found);
         for thread in 0..self.threads() {
@@ -171,7 +166,18 @@ where
 
     fn admit(&mut self, world: &mut World) -> Result<(), String> {
         self.make_canonical(world);
-        self.check(world)
+        self.check(world)?;
+        while let Some(at) = self.first(world) {
+            let (item, mut without, mut found) = (world.packets.as_slice()[at], *world, Vec::new());
+            without.packets.remove(at);
+            self.deliver(&without, item, Action::Deliver(item), &mut found);
+            let told = |what| format!("{what}\n  {}", self.line(Action::Deliver(item)));
+            let [(_, next)] = found.as_mut_slice() else { unreachable!("chance decides nothing of it") };
+            *world = std::mem::replace(next, Err(String::new())).map_err(told)?;
+            self.make_canonical(world);
+            self.check(world)?;
+        }
+        Ok(())
     }
 
     fn is_at_rest(&self, world: &World) -> bool {

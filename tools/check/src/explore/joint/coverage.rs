@@ -21,6 +21,10 @@ pub enum Ending {
     LeftOnPaper,
     /// It has accessed the block.
     Accessed,
+    /// It has had a block lock.
+    Guarded,
+    /// What its node had written is safe.
+    Synced,
     /// Its node has begun to send home what only it has.
     SentHome,
     /// The memory is free.
@@ -36,8 +40,8 @@ pub enum Ending {
 }
 
 use Ending::{
-    Accessed, Allocated, Ended, Entered, Freed, GivenUp, LeftOnPaper, NotAccessed, NotAllocated, NotEntered,
-    NotFreed, SentHome, Taken,
+    Accessed, Allocated, Ended, Entered, Freed, GivenUp, Guarded, LeftOnPaper, NotAccessed, NotAllocated,
+    NotEntered, NotFreed, SentHome, Synced, Taken,
 };
 
 /// Whatever a scope may reach.
@@ -52,6 +56,8 @@ const ALL: &[Ending] = &[
     LeftOnPaper,
     Accessed,
     SentHome,
+    Guarded,
+    Synced,
     Freed,
     NotAllocated(Refusal::OutOfMemory),
     NotEntered(Refusal::Unallocated),

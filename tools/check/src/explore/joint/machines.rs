@@ -5,11 +5,14 @@ use std::rc::Rc;
 
 use node::coherence::canonical::State;
 use node::coherence::canonical::rest::Rest;
-use node::{Access, FrameId, LockEffect, Outcome, Started};
+use node::{Access, FrameId, LockEffect, Outcome, Started, View};
 use switch::coherence::Dump;
-use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, Incarnation, Mode, NodeId, SlotId, SwitchEpoch};
+use wire::{
+    BlockSize, BlockTag, Copyset, Discipline, GlobalAddr, Incarnation, Mode, NodeId, SlotId, SwitchEpoch,
+};
 
 use super::Both;
+use super::copied::Copied;
 use super::world::{Control, Memory};
 use crate::coherence::PlainStore;
 use crate::explore::engine::Machines;
@@ -32,16 +35,23 @@ pub(super) struct SwitchState {
     pub(super) locks: switch::locks::DirectoryState,
     pub(super) epoch: SwitchEpoch,
     pub(super) shadow: NodeId,
+    /// The nodes that serve memories with copies.
+    pub(super) servers: Vec<Option<NodeId>>,
 }
 
 /// What happens at a node, beside packets.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Own {
-    Allocate(Discipline),
+    Allocate(NodeId, Discipline),
     Free,
-    Fetch(Access),
-    /// The thread that has this frame pinned reads it, or writes this, and is done.
-    Access(FrameId, Option<u64>),
+    Fetch(BlockTag, Access),
+    /// The thread that has this frame of the block pinned reads it, or writes this, and is done.
+    Access(BlockTag, FrameId, Option<u64>),
+    /// A thread wants the block lock of this block to write; or releases it.
+    Lock(BlockTag),
+    Release(SlotId),
+    /// A thread wants all that the node has written to be safe.
+    Sync,
     /// This thread wants the lock; or, lost as it is, takes it.
     Enter(u8, Mode),
     Reclaim(u8),
@@ -97,6 +107,10 @@ pub(super) struct Facts {
     pub(super) memory: u64,
     /// It says that the block's contents are lost.
     pub(super) has_lost: bool,
+    /// Its copies of blocks of memory with copies, and the writes in them.
+    pub(super) cached: Vec<(BlockTag, Access, u64)>,
+    /// The memories with copies that it has whole.
+    pub(super) whole: Copyset,
 }
 
 /// What the control plane does with the machines, and how they are looked at when everything is over.
@@ -104,8 +118,11 @@ pub(super) trait Outwards: Machines<Both> {
     /// A node that knows nothing, in the first epoch or, if it comes back, in none.
     fn blank(&mut self, node: usize, incarnation: Incarnation) -> Local;
 
-    /// The switch, empty in this epoch.
-    fn empty_switch(&mut self, epoch: SwitchEpoch, shadow: NodeId) -> SwitchState;
+    /// The switch, empty in the epoch that begins.
+    fn empty_switch(&mut self, view: &View) -> SwitchState;
+
+    /// A rack with copies, when everybody has heard of the first epoch.
+    fn settled(&mut self, control: &Rc<Control>) -> (Vec<Local>, SwitchState);
 
     /// What a control plane reads out of the switch.
     fn dump(&mut self, state: &SwitchState) -> Dump;
@@ -117,6 +134,7 @@ pub(super) trait Outwards: Machines<Both> {
         switch: &SwitchState,
         control: &Control,
         memory: &Memory,
+        copied: &Copied,
     ) -> Result<(), String>;
 }
 

@@ -12,7 +12,8 @@ use crate::explore::world::Item;
 /// A packet in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Packet {
-    Block(Message),
+    /// With the node that it goes to; `None`: the switch.
+    Block(Message, Option<NodeId>),
     Lock(LockMessage),
 }
 
@@ -32,15 +33,15 @@ enum InFlight {
 impl Packet {
     fn from(&self) -> Option<NodeId> {
         match self {
-            Self::Block(message) => message.packet.from.node(),
+            Self::Block(message, _) => message.packet.from.node(),
             Self::Lock(message) => message.packet.from.node(),
         }
     }
 
     /// The node that it goes to; `None`: the switch.
-    fn to(&self) -> Option<NodeId> {
+    pub(super) fn to(&self) -> Option<NodeId> {
         match self {
-            Self::Block(message) => message.packet.to.node(),
+            Self::Block(_, to) => *to,
             Self::Lock(message) => message.packet.to.node(),
         }
     }
@@ -48,7 +49,7 @@ impl Packet {
     /// The epoch that it was sent in.
     pub(super) fn epoch(&self) -> SwitchEpoch {
         match self {
-            Self::Block(message) => message.packet.epoch,
+            Self::Block(message, _) => message.packet.epoch,
             Self::Lock(message) => message.packet.epoch,
         }
     }
@@ -57,10 +58,24 @@ impl Packet {
         matches!(self, Self::Lock(_))
     }
 
+    /// It says to the home of this memory that there is no more to report.
+    pub(super) fn ends_reports_to(&self) -> Option<NodeId> {
+        match self {
+            Self::Block(Message { packet, .. }, _)
+                if packet.kind == PacketKind::Report && packet.event == PacketKind::Close =>
+            {
+                Some(packet.tag.home())
+            }
+            _ => None,
+        }
+    }
+
     /// It is a report after a restart, or the answer to one.
     pub(super) const fn is_report(&self) -> bool {
         match self {
-            Self::Block(message) => matches!(message.packet.kind, PacketKind::Report | PacketKind::ReportAck),
+            Self::Block(message, _) => {
+                matches!(message.packet.kind, PacketKind::Report | PacketKind::ReportAck)
+            }
             Self::Lock(message) => {
                 matches!(message.packet.kind, LockKind::Report | LockKind::Reported | LockKind::LastReport)
             }
@@ -116,7 +131,7 @@ impl Packets<Both> for Known {
 
     fn tell(&self, item: Item) -> String {
         match self.of(item) {
-            InFlight::New(Packet::Block(Message { packet, data })) => {
+            InFlight::New(Packet::Block(Message { packet, data }, _)) => {
                 let of = if packet.kind == packet.event {
                     String::new()
                 } else {
@@ -127,13 +142,14 @@ impl Packets<Both> for Known {
                 let data = data.map_or(String::new(), |data| format!(", data {}", data.0));
                 let requester = packet.requester;
                 format!(
-                    "{:?}{of} #{} of node {} slot {}, {} -> {}{status} {:?} {:?} arg {:#x}, epoch {}{data}",
+                    "{:?}{of} #{} of node {} slot {}, {} -> {}: {:?}{status} {:?} {:?} arg {:#x}, epoch {}{data}",
                     packet.kind,
                     packet.seq.0,
                     requester.node.0,
                     requester.slot.0,
                     end(packet.from),
                     end(packet.to),
+                    packet.tag,
                     packet.global_status,
                     packet.copyset,
                     packet.arg,

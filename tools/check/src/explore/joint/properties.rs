@@ -82,7 +82,13 @@ impl Engine {
 
 impl Successors<Both> for Engine {
     fn first(&self, world: &World) -> Option<usize> {
-        world.packets.as_slice().iter().position(|item| self.is_quick(*item))
+        let items = world.packets.as_slice();
+        items.iter().position(|item| self.is_quick(*item) && self.may_arrive(world, *item))
+    }
+
+    fn may_arrive(&self, world: &World, item: Item) -> bool {
+        let to = self.packets.to(item).filter(|_| self.scope.copies > 1);
+        to.is_none_or(|node| self.packets.packet(item).epoch() <= self.facts(world, node.index()).epoch)
     }
 
     fn thread(&mut self, world: &World, thread: usize, found: &mut Finds<Both>) {
@@ -112,6 +118,9 @@ impl Successors<Both> for Engine {
         }
         if let (true, Some((thread, _))) = (step.told.walked_in, call.thread) {
             self.entered(next, &mut outside, thread)?;
+        }
+        if self.scope.copies > 1 {
+            self.find_copies(&mut outside, call.node, step.local)?;
         }
         for told in &step.told.told {
             self.told(next, &mut outside, call.node, *told)?;
@@ -162,7 +171,7 @@ impl Successors<Both> for Engine {
                 return Err(format!("{node} may write the block, and others have it: {copies:?}"));
             }
         }
-        Ok(())
+        self.check_copied(world, &outside)
     }
 
     fn is_over(&self, world: &World) -> bool {
@@ -177,7 +186,9 @@ impl Successors<Both> for Engine {
 
     fn check_at_rest(&mut self, world: &World) -> Result<(), String> {
         let (locals, control) = (self.locals(world), Rc::clone(self.control(world)));
-        let memory = self.outside(world).more.memory;
-        self.machines.check_at_rest(&locals, self.switch.locals.get(world.switch), &control, &memory)
+        let outside = self.outside(world);
+        let (memory, copied) = (outside.more.memory, Rc::clone(self.copied(&outside)));
+        let switch = self.switch.locals.get(world.switch);
+        self.machines.check_at_rest(&locals, switch, &control, &memory, &copied)
     }
 }

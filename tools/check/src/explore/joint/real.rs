@@ -4,19 +4,21 @@
 //! They are those of a world of random runs, so that at rest its properties look at them. What must hold: nothing of
 //! one state is left when the next one is loaded.
 
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use node::allocator::ChunkSize;
 use node::coherence::canonical::NOW;
 use node::{
     Backoff, Effect, LockEffect, LockMessage, Message, Moment, Node, NodeConfig, RackNode, Retransmission,
-    Ticket,
+    Ticket, View,
 };
 use switch::coherence::{Dump, Switch};
 use switch::locks::Directory;
-use wire::{Incarnation, LockEnd, Nanos, NodeId, Rules, SwitchEpoch};
+use wire::{Endpoint, Incarnation, LockEnd, Nanos, NodeId, Rules, SwitchEpoch};
 
 use super::Both;
+use super::copied::Copied;
 use super::machines::{
     BLOCK, FIRST, Facts, HOME, LEN, Local, Outwards, Own, SwitchState, ToThread, Told, block, region,
 };
@@ -43,6 +45,7 @@ impl<R: Rules> Real<R> {
         let nodes = usize::from(scope.nodes);
         let mut plan = Plan::with_restarts(0);
         plan.rack.nodes = nodes;
+        plan.rack.copies = scope.copies.into();
         plan.rack.faults = Faults { lose: u32::from(scope.losses > 0), ..Faults::default() };
         plan.world.locks.locks = 1;
         plan.world.locks.room = ROOM;
@@ -53,7 +56,7 @@ impl<R: Rules> Real<R> {
             epoch: FIRST,
             queue: false,
             peeks: false,
-            copies: false,
+            copies: scope.copies > 1,
         };
         both.blocks.switch = template::copy_of(rules, &switch, |rules, config| {
             Switch::with_rules(rules, config).expect("the program fits the chip")
@@ -71,7 +74,7 @@ impl<R: Rules> Real<R> {
 
     /// Makes a node anew.
     fn make(&mut self, node: usize, incarnation: Incarnation) {
-        let Scope { nodes, directory, .. } = self.scope;
+        let Scope { nodes, directory, copies, .. } = self.scope;
         let nodes = usize::from(nodes);
         let id = NodeId(u16::try_from(node).expect("few nodes"));
         let epoch = if incarnation > Incarnation(0) { SwitchEpoch(0) } else { FIRST };
@@ -93,6 +96,7 @@ impl<R: Rules> Real<R> {
                 backoff: Backoff { first: Nanos(1), most: Nanos(1) },
                 switch_epoch: epoch,
                 incarnation,
+                copies: copies.into(),
                 ..NodeConfig::new(id, nodes, 2 * BLOCK.bytes())
             },
         );
@@ -126,25 +130,30 @@ impl<R: Rules> Real<R> {
             std::mem::swap(&mut blocks.home, &mut copies.home);
         }
         match input {
-            Input::Packet(Packet::Block(message)) => {
+            Input::Packet(Packet::Block(message, _)) => {
                 RackNode { node, locks }.on_packet(MOMENT, &message, &mut blocks, &mut out);
             }
             Input::Packet(Packet::Lock(message)) => {
                 RackNode { node, locks }.on_lock_packet(MOMENT, &message, &mut copies, &mut lock_out);
             }
-            Input::Own(Own::Allocate(discipline)) => {
-                started = Some(node.on_alloc(MOMENT, BLOCK.bytes(), HOME, discipline, &mut blocks, &mut out));
+            Input::Own(Own::Allocate(home, discipline)) => {
+                started = Some(node.on_alloc(MOMENT, BLOCK.bytes(), home, discipline, &mut blocks, &mut out));
             }
             Input::Own(Own::Free) => {
                 started = Some(node.on_free(MOMENT, (region(), None), &mut blocks, &mut out))
             }
-            Input::Own(Own::Fetch(access)) => {
-                started = Some(node.on_access(MOMENT, block(), access, &mut blocks, &mut out));
+            Input::Own(Own::Fetch(tag, access)) => {
+                started = Some(node.on_access(MOMENT, tag, access, &mut blocks, &mut out));
             }
-            Input::Own(Own::Access(frame, wrote)) => {
+            Input::Own(Own::Lock(tag)) => {
+                started = Some(node.on_lock(MOMENT, tag, true, false, &mut blocks, &mut out));
+            }
+            Input::Own(Own::Release(slot)) => node.on_release(MOMENT, slot, &mut blocks, &mut out),
+            Input::Own(Own::Sync) => started = Some(node.on_sync(MOMENT, &mut blocks, &mut out)),
+            Input::Own(Own::Access(tag, frame, wrote)) => {
                 let it = &mut blocks.frames[frame.0 as usize];
                 let need = if wrote.is_some() { node::Access::Modified } else { node::Access::Shared };
-                let may = it.published.is_some_and(|(holds, have)| holds == block() && have >= need);
+                let may = it.published.is_some_and(|(holds, have)| holds == tag && have >= need);
                 assert!(it.pinned && may, "a thread was promised the block for {need:?}: {it:?}");
                 it.stamp = wrote.unwrap_or(it.stamp);
                 if blocks.unpin(frame) {
@@ -193,8 +202,8 @@ impl<R: Rules> Real<R> {
             std::mem::swap(&mut blocks.home, &mut copies.home);
         }
         assert!(copies.home.is_empty(), "locks have written without the node's memory");
-        let (sends, told) = sorted(out, lock_out);
-        let zeroed = !std::mem::take(&mut blocks.zeroed).is_empty();
+        let (sends, told) = sorted(out, lock_out, |to| node.place_of(to));
+        let zeroed = std::mem::take(&mut blocks.zeroed).contains(&block());
         let local = self.saved(at, blocks, copies);
         After { local, sends, again: Vec::new(), told: Told { told, started, walked_in, zeroed } }
     }
@@ -226,7 +235,7 @@ impl<R: Rules> Real<R> {
         let (blocks, locks) = (&mut self.both.blocks.switch, &mut self.both.locks.switch);
         let (mut out, mut lock_out) = (Vec::new(), Vec::new());
         match input {
-            Ok(Packet::Block(message)) => blocks.on_packet(&message.packet, &mut out),
+            Ok(Packet::Block(message, _)) => blocks.on_packet(&message.packet, &mut out),
             Err(Again::Block(again)) => blocks.on_resubmit(again, &mut out),
             Ok(Packet::Lock(message)) => locks.on_packet(&message.packet, &mut lock_out),
             Err(Again::Lock(again)) => locks.on_resubmit(&again, &mut lock_out),
@@ -235,7 +244,10 @@ impl<R: Rules> Real<R> {
         let (mut sends, mut again) = (Vec::new(), Vec::new());
         for effect in out {
             match effect {
-                switch::coherence::Effect::Send(packet) => sends.push(Packet::Block(Message::from(packet))),
+                switch::coherence::Effect::Send(packet) => {
+                    let to = state.place_of(packet.to);
+                    sends.extend(to.map(|to| Packet::Block(Message::from(packet), to)));
+                }
                 switch::coherence::Effect::Resubmit(it) => again.push(Again::Block(it)),
             }
         }
@@ -252,12 +264,32 @@ impl<R: Rules> Real<R> {
     }
 }
 
-/// What is sent, and what threads are told.
-fn sorted(out: Vec<Effect>, lock_out: Vec<LockEffect>) -> (Vec<Packet>, Vec<ToThread>) {
+impl SwitchState {
+    /// The node that a packet goes to; `None`: nobody serves the memory that it names.
+    fn place_of(&self, to: Endpoint) -> Option<Option<NodeId>> {
+        let nth = |memory: NodeId| memory.index().checked_sub(self.servers.len());
+        match to {
+            Endpoint::HomeAgent(memory) if !self.servers.is_empty() => match nth(memory) {
+                Some(nth) => self.servers[nth].map(Some),
+                None => Some(Some(memory)),
+            },
+            to => Some(to.node()),
+        }
+    }
+}
+
+/// What is sent, and what threads are told. What is for a memory that nobody serves goes nowhere.
+fn sorted(
+    out: Vec<Effect>,
+    lock_out: Vec<LockEffect>,
+    place_of: impl Fn(Endpoint) -> Option<Option<NodeId>>,
+) -> (Vec<Packet>, Vec<ToThread>) {
     let (mut sends, mut told) = (Vec::new(), Vec::new());
     for effect in out {
         match effect {
-            Effect::Send(message) => sends.push(Packet::Block(message)),
+            Effect::Send(message) => {
+                sends.extend(place_of(message.packet.to).map(|to| Packet::Block(message, to)));
+            }
             Effect::Completed { slot, outcome } => told.push(ToThread::Block(slot, outcome)),
         }
     }
@@ -286,6 +318,10 @@ impl<R: Rules> Machines<Both> for Real<R> {
             let (tag, access) = frame.published?;
             (tag == block()).then_some((access, frame.stamp))
         });
+        let cached = local.blocks.frames.iter().filter_map(|frame| {
+            let (tag, cached) = frame.published?;
+            node.config().is_copied(tag.home()).then(|| (tag, node.access(tag, cached), frame.stamp))
+        });
         let armed =
             [!local.state.timers().is_empty(), local.rest.is_armed(), !local.locks.timers().is_empty()];
         Facts {
@@ -297,6 +333,8 @@ impl<R: Rules> Machines<Both> for Real<R> {
             discipline: node.discipline_of(block()),
             memory: local.blocks.home_stamp(block()),
             has_lost: node.has_lost(block()),
+            cached: cached.collect(),
+            whole: local.rest.whole_memories(node.config().id),
         }
     }
 
@@ -311,11 +349,41 @@ impl<R: Rules> Outwards for Real<R> {
         self.saved(node, PlainStore::new(BLOCK, 1), PlainLocks::new(ROOM))
     }
 
-    fn empty_switch(&mut self, epoch: SwitchEpoch, shadow: NodeId) -> SwitchState {
+    fn empty_switch(&mut self, view: &View) -> SwitchState {
         let (blocks, locks) = (&mut self.both.blocks.switch, &mut self.both.locks.switch);
+        let View { epoch, shadow, .. } = *view;
         blocks.restart(epoch);
         locks.restart(epoch);
-        SwitchState { blocks: blocks.save(), locks: locks.save(), epoch, shadow }
+        let servers = (0..view.memories.len()).map(|nth| view.hosts(nth).next());
+        SwitchState { blocks: blocks.save(), locks: locks.save(), epoch, shadow, servers: servers.collect() }
+    }
+
+    fn settled(&mut self, control: &Rc<Control>) -> (Vec<Local>, SwitchState) {
+        let mut switch = self.empty_switch(&control.view);
+        let (mut locals, mut in_flight) = (Vec::new(), VecDeque::new());
+        for at in 0..usize::from(self.scope.nodes) {
+            let blank = self.blank(at, Incarnation(0));
+            let After { local, sends, .. } = self.call(at, &blank, Input::Own(Own::Hear(Rc::clone(control))));
+            locals.push(local);
+            in_flight.extend(sends);
+        }
+        while let Some(packet) = in_flight.pop_front() {
+            match packet.to() {
+                Some(node) => {
+                    let input = Input::Packet(packet);
+                    let After { local, sends, .. } = self.call(node.index(), &locals[node.index()], input);
+                    locals[node.index()] = local;
+                    in_flight.extend(sends);
+                }
+                None => {
+                    let After { local, sends, again, .. } = self.pass(&switch, Ok(packet));
+                    assert!(again.is_empty(), "nobody has asked for anything");
+                    switch = local;
+                    in_flight.extend(sends);
+                }
+            }
+        }
+        (locals, switch)
     }
 
     fn dump(&mut self, state: &SwitchState) -> Dump {
@@ -329,6 +397,7 @@ impl<R: Rules> Outwards for Real<R> {
         switch: &SwitchState,
         control: &Control,
         memory: &Memory,
+        copied: &Copied,
     ) -> Result<(), String> {
         self.load_switch(switch);
         for (at, local) in locals.iter().enumerate() {
@@ -338,6 +407,9 @@ impl<R: Rules> Outwards for Real<R> {
             self.both.locks.nodes[at].1.home.clone_from(&local.blocks.home);
         }
         self.both.blocks.latest = [(block(), memory.latest)].into();
+        self.both.blocks.latest.extend(&copied.latest);
+        self.both.blocks.live = copied.latest.keys().map(|tag| tag.addr()).collect();
+        self.both.blocks.survival = copied.survival.clone();
         // An odd number is that of no allocation.
         let changes = 1 + u32::from(memory.changes);
         self.both.locks.assume(0, control.incarnations[HOME.index()], (changes, memory.latest));

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use wire::{Copyset, Incarnation, NodeId, SwitchEpoch};
 
 use super::machines::{HOME, Own};
-use super::scope::Quick;
+use super::scope::{JointStep, Quick};
 use super::world::{Control, DEATH, Doing, RESTART, RETURN};
 use super::{Action, Both, Engine, Finds, Outside};
 use crate::explore::engine::{Input, Packets};
@@ -20,6 +20,9 @@ impl Engine {
                 Quick::Nothing => false,
                 Quick::Blocks => !packet.is_lock(),
                 Quick::Locks => packet.is_lock(),
+                Quick::ButLast => {
+                    packet.ends_reports_to().is_none_or(|home| home.0 < self.scope.nodes.into())
+                }
             }
     }
 
@@ -34,10 +37,14 @@ impl Engine {
             if self.facts(world, node.index()).epoch < control.view.epoch {
                 let mut outside = self.outside(world);
                 for (plan, thread) in self.scope.threads.iter().zip(&mut outside.threads) {
+                    let turn = plan.does.get(usize::from(thread.turn)).copied();
                     if let Doing::Pinned { on_paper, .. } = &mut thread.doing
                         && u16::from(plan.node) == node.0
                     {
-                        *on_paper |= control.has_lost(HOME);
+                        *on_paper |= match turn.and_then(JointStep::copied) {
+                            Some(_) => self.is_anew_for(world, node.index(), turn),
+                            None => control.has_lost(HOME),
+                        };
                     }
                 }
                 let next = World { outside: self.intern_outside(outside), ..*world };
@@ -55,7 +62,11 @@ impl Engine {
         let busy = |doing: Doing| {
             matches!(
                 doing,
-                Doing::Pinned { .. } | Doing::Inside { .. } | Doing::Returned(_) | Doing::ToldOfLoss
+                Doing::Pinned { .. }
+                    | Doing::Holding(_)
+                    | Doing::Inside { .. }
+                    | Doing::Returned(_)
+                    | Doing::ToldOfLoss
             )
         };
         world.packets.is_empty()
@@ -91,22 +102,29 @@ impl Engine {
             let mut after = Control::clone(&control);
             let before = Rc::clone(self.switch.locals.get(world.switch));
             after.dumps.push(self.machines.dump(&before));
+            self.hear_of_copies(world, &mut after);
             found.push((Action::Other("a new epoch begins"), Ok(self.announce(world, after))));
         }
-        let Some(node) = self.scope.dies else { return };
-        let id = NodeId(node.into());
-        if let Some(next) = self.spend(world, DEATH) {
-            found.push((Action::Node(node, "dies"), Ok(self.dies(next, id))));
-        }
-        if !control.up.contains(id)
-            && let Some(next) = self.spend(world, RETURN)
-        {
-            found.push((Action::Node(node, "comes back"), Ok(self.returns(next, id))));
+        for node in self.scope.dies.iter().copied() {
+            let id = NodeId(node.into());
+            if let Some(next) = self.spend(world, DEATH)
+                && control.up.contains(id)
+                && control.up.len() > 1
+            {
+                found.push((Action::Node(node, "dies"), Ok(self.dies(next, id))));
+            }
+            if !control.up.contains(id)
+                && let Some(next) = self.spend(world, RETURN)
+            {
+                found.push((Action::Node(node, "comes back"), Ok(self.returns(next, id))));
+            }
         }
     }
 
     /// A new epoch begins for the switch, which knows nothing in it.
     fn announce(&mut self, world: &World, mut control: Control) -> World {
+        let mut outside = self.outside(world);
+        let anew = control.place_memories(&self.scope);
         let view = &mut control.view;
         view.epoch = SwitchEpoch(view.epoch.0 + 1);
         for (node, incarnation) in view.incarnations.iter_mut().enumerate() {
@@ -115,14 +133,14 @@ impl Engine {
         if !control.up.contains(view.shadow) {
             view.shadow = control.up.iter().next().expect("one node is always up");
         }
-        control.changed = false;
-        let (epoch, shadow) = (view.epoch, view.shadow);
-        let empty = self.machines.empty_switch(epoch, shadow);
+        self.begin_anew(&mut outside, &anew, view.epoch);
+        let empty = self.machines.empty_switch(view);
         let mut next = World { switch: self.intern_switch(empty), ..*world };
+        control.changed = false;
         // What was between two passes was inside the switch.
         next.again.clear();
         self.forget_dumps(world, &mut control);
-        self.with_control(next, control, self.outside(world))
+        self.with_control(next, control, outside)
     }
 
     /// Of epochs in which nobody is any more.
@@ -133,6 +151,8 @@ impl Engine {
 
     fn dies(&mut self, mut next: World, node: NodeId) -> World {
         let (mut control, mut outside) = (Control::clone(self.control(&next)), self.outside(&next));
+        self.hear_of_copies(&next, &mut control);
+        self.lose(&mut outside, &mut control, node);
         control.up = control.up.without(node);
         control.changed = true;
         for (plan, thread) in self.scope.threads.iter().zip(&mut outside.threads) {

@@ -6,7 +6,7 @@ use node::{Access, FrameId, LockEffect, Outcome, Started};
 use wire::{Discipline, Mode, NodeId, Refusal, SlotId};
 
 use super::coverage::Ending;
-use super::machines::{FIRST, HOME, Own, ToThread, region};
+use super::machines::{FIRST, HOME, Own, ToThread, block, region};
 use super::scope::JointStep;
 use super::world::{Doing, Memory};
 use super::{Action, Both, Engine, Finds, Outside};
@@ -70,15 +70,22 @@ impl Engine {
             Doing::Idle => {
                 let input = match turn {
                     JointStep::Allocate(discipline) | JointStep::AllocateAnew(discipline) => {
-                        Own::Allocate(discipline)
+                        Own::Allocate(HOME, discipline)
                     }
                     JointStep::Free => Own::Free,
                     JointStep::SendHome => {
                         self.done(&mut after, thread, Ending::SentHome);
                         Own::SendHome
                     }
-                    JointStep::Read => Own::Fetch(Access::Shared),
-                    JointStep::Write => Own::Fetch(Access::Modified),
+                    JointStep::Read => Own::Fetch(block(), Access::Shared),
+                    JointStep::Write => Own::Fetch(block(), Access::Modified),
+                    JointStep::ReadCopied(nth) => Own::Fetch(self.scope.block(nth), Access::Shared),
+                    JointStep::WriteCopied(nth) => Own::Fetch(self.scope.block(nth), Access::Modified),
+                    JointStep::Guard(nth) => Own::Lock(self.scope.block(nth)),
+                    JointStep::AllocateCopied(nth) => {
+                        Own::Allocate(self.scope.block(nth).home(), Discipline::Coherent)
+                    }
+                    JointStep::Sync => Own::Sync,
                     JointStep::Enter(_)
                     | JointStep::Take
                     | JointStep::EnterAndFree
@@ -88,6 +95,20 @@ impl Engine {
                     }
                 };
                 (input, "begins")
+            }
+            Doing::Holding(slot) => {
+                self.give_up(world, &mut after, thread, turn);
+                self.done(&mut after, thread, Ending::Guarded);
+                (Own::Release(SlotId(slot)), "releases it")
+            }
+            Doing::Pinned { frame, .. } if turn.copied().is_some() => {
+                match self.access_copied(world, &mut after, thread, turn) {
+                    Ok((tag, wrote)) => {
+                        self.done(&mut after, thread, Ending::Accessed);
+                        (Own::Access(tag, FrameId(frame), wrote), "accesses the block")
+                    }
+                    Err(what) => return found.push((Action::Thread(who, at, "accesses it"), Err(what))),
+                }
             }
             Doing::Pinned { frame, on_paper } => {
                 let wrote = (turn == JointStep::Write).then(|| write_of(thread, at));
@@ -107,7 +128,7 @@ impl Engine {
                     }
                 }
                 self.done(&mut after, thread, Ending::Accessed);
-                (Own::Access(FrameId(frame), wrote), "accesses the block")
+                (Own::Access(block(), FrameId(frame), wrote), "accesses the block")
             }
             Doing::ToldOfLoss => {
                 *doing = Doing::Waiting(memory.changes, true);
@@ -157,14 +178,19 @@ impl Engine {
     ) -> Result<(), String> {
         let turn = self.turn_of(outside, thread).expect("it has one");
         let since = outside.more.memory.changes;
+        let upto = self.copied(outside).writes as u8;
         let doing = &mut outside.threads[thread].doing;
         *doing = match (started, turn, *doing) {
             (Started::Slot(slot), _, Doing::Inside { of, taken, .. }) => {
                 Doing::Returning { of, taken, slot: slot.0 }
             }
-            (Started::Slot(slot), JointStep::Allocate(_) | JointStep::AllocateAnew(_), _) => {
-                Doing::Allocating(slot.0, since)
-            }
+            (
+                Started::Slot(slot),
+                JointStep::Allocate(_) | JointStep::AllocateAnew(_) | JointStep::AllocateCopied(_),
+                _,
+            ) => Doing::Allocating(slot.0, since),
+            (Started::Slot(slot), JointStep::Guard(_), _) => Doing::Locking(slot.0),
+            (Started::Slot(slot), JointStep::Sync, _) => Doing::Syncing { slot: slot.0, upto },
             (Started::Slot(slot), JointStep::Free, _) => Doing::Freeing { of: since, slot: slot.0 },
             (Started::Slot(slot), _, _) => Doing::Fetching(slot.0, since),
             (Started::Join(slot), ..) => Doing::Joining(slot.0),
@@ -207,7 +233,18 @@ impl Engine {
         let control = Rc::clone(self.control(world));
         let (died, home_died) = (control.has_lost_a_node(), control.has_lost(HOME));
         let memory = outside.more.memory;
+        let copied = self.turn_of(outside, thread).and_then(JointStep::copied);
         match (outside.threads[thread].doing, outcome) {
+            (Doing::Allocating(its, _), Outcome::Allocated { addr, .. })
+                if its == slot.0 && copied.is_some() =>
+            {
+                self.allocated_copied(outside, copied.expect("the guard has looked"), addr)?;
+                self.done(outside, thread, Ending::Allocated(Discipline::Coherent));
+            }
+            (Doing::Locking(its), Outcome::Locked) if its == slot.0 => {
+                self.take_up(world, outside, thread)?;
+                outside.threads[thread].doing = Doing::Holding(slot.0);
+            }
             (Doing::Allocating(its, _), Outcome::Allocated { addr, .. }) if its == slot.0 => {
                 let Some(JointStep::Allocate(discipline) | JointStep::AllocateAnew(discipline)) =
                     self.turn_of(outside, thread)
@@ -225,6 +262,7 @@ impl Engine {
                     outside.threads.iter().filter(|it| matches!(it.doing, Doing::Allocating(..))).count() > 1;
                 let is_taken = memory.changes > 0 || since != memory.changes || others;
                 let may = match why {
+                    _ if copied.is_some() => died,
                     Refusal::OutOfMemory => is_taken,
                     Refusal::NodeDown => home_died,
                     _ => died,
@@ -265,11 +303,25 @@ impl Engine {
             (Doing::Fetching(its, _), Outcome::Pinned(frame)) if its == slot.0 => {
                 outside.threads[thread].doing = Doing::Pinned { frame: frame.0, on_paper: false };
             }
-            (Doing::Fetching(its, _), Outcome::Retry) | (Doing::Joining(its), _) if its == slot.0 => {
+            (Doing::Fetching(its, _) | Doing::Locking(its), Outcome::Retry) | (Doing::Joining(its), _)
+                if its == slot.0 =>
+            {
                 outside.threads[thread].doing = Doing::Idle;
+            }
+            (Doing::Syncing { slot: its, upto }, Outcome::Synced) if its == slot.0 => {
+                self.promise(world, outside, thread, upto.into())?;
+                self.done(outside, thread, Ending::Synced);
+            }
+            (Doing::Locking(its), Outcome::Failed(why)) if its == slot.0 => {
+                if copied.is_some_and(|nth| self.is_kept(outside, nth)) {
+                    return Err(format!("thread {thread} is refused a block lock: {why:?}"));
+                }
+                self.done(outside, thread, Ending::NotAccessed(why));
             }
             (Doing::Fetching(its, since), Outcome::Failed(why)) if its == slot.0 => {
                 let may = match why {
+                    _ if copied.is_some_and(|nth| self.is_kept(outside, nth)) => false,
+                    _ if copied.is_some() => true,
                     Refusal::Lost => died,
                     Refusal::NodeDown => home_died,
                     _ => may_be_refused(memory, since, Discipline::Coherent, why),
@@ -280,7 +332,11 @@ impl Engine {
                 self.done(outside, thread, Ending::NotAccessed(why));
             }
             (
-                Doing::Allocating(its, _) | Doing::Freeing { slot: its, .. } | Doing::Fetching(its, _),
+                Doing::Allocating(its, _)
+                | Doing::Freeing { slot: its, .. }
+                | Doing::Fetching(its, _)
+                | Doing::Locking(its)
+                | Doing::Syncing { slot: its, .. },
                 other,
             ) if its == slot.0 => {
                 return Err(format!("thread {thread} is told {other:?}"));

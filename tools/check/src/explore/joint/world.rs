@@ -1,6 +1,6 @@
 //! What is outside of all places: what threads do, what the control plane knows, what is true of the memory.
 
-use node::View;
+use node::{Kept, View};
 use switch::coherence::Dump;
 use wire::{Copyset, Discipline, Incarnation, NodeId};
 
@@ -20,6 +20,8 @@ pub(super) struct Control {
     pub(super) changed: bool,
     /// What the switch knew at the end of each epoch.
     pub(super) dumps: Vec<Dump>,
+    /// Who has each memory with copies whole, and is up.
+    pub(super) memories: Vec<Kept>,
 }
 
 impl Control {
@@ -60,21 +62,43 @@ pub(super) enum Doing {
     /// Waiting for memory, in this slot.
     Allocating(u16, u8),
     /// Waiting for its end: of the allocation of this change.
-    Freeing { of: u8, slot: u16 },
+    Freeing {
+        of: u8,
+        slot: u16,
+    },
     /// Waiting for a block.
     Fetching(u16, u8),
+    /// Waiting for a block lock, in this slot; holding it.
+    Locking(u16),
+    Holding(u16),
+    /// Waiting until what had been written up to here is safe.
+    Syncing {
+        slot: u16,
+        upto: u8,
+    },
     /// Waiting for another thread's block.
     Joining(u16),
     /// About to access a frame that is pinned for it; on paper, if the memory has died that it is a copy of.
-    Pinned { frame: u32, on_paper: bool },
+    Pinned {
+        frame: u32,
+        on_paper: bool,
+    },
     /// Waiting until it may enter; with true, it takes what is lost.
     Waiting(u8, bool),
     /// Told that the lock is lost, which it is about to take.
     ToldOfLoss,
     /// Inside of the allocation of this change; whether it has taken what was lost, and is about to have it freed.
-    Inside { of: u8, taken: bool, frees: bool },
+    Inside {
+        of: u8,
+        taken: bool,
+        frees: bool,
+    },
     /// Inside, having asked the allocator to take the memory back, in this slot.
-    Returning { of: u8, taken: bool, slot: u16 },
+    Returning {
+        of: u8,
+        taken: bool,
+        slot: u16,
+    },
     /// Inside, about to end the lock; with true, to give up what it has taken.
     Returned(bool),
     /// Waiting for that.
@@ -87,6 +111,8 @@ pub(super) struct More {
     /// What the control plane knows, by number.
     pub(super) control: u32,
     pub(super) memory: Memory,
+    /// What is true of memory with copies, by number.
+    pub(super) copied: u32,
     /// Nodes for which a time-out came that others are still to have: time passes for all.
     pub(super) timed_out: Copyset,
 }

@@ -9,9 +9,11 @@
 //! | `coherence` | racks of coherent blocks |
 //! | `locks` | racks of locks that carry their data |
 //! | `joint` | racks of both, in which memory comes and goes |
+//! | `copies` | racks with memory that outlives its node |
 //! | `kernel` | both, with the switch's programs for a kernel beside their models |
 
 mod coherence;
+mod copies;
 mod joint;
 mod kernel;
 mod locks;
@@ -19,6 +21,9 @@ mod locks;
 use std::fmt::Write;
 
 use check::explore::{Counterexample, Explored, Protocol, Reached, Verdict};
+
+/// More than any has.
+const MOST: usize = 12_000_000;
 
 /// States, steps between them, and states at rest.
 type Counts = [usize; 3];
@@ -32,7 +37,7 @@ fn explore<P: Protocol>(name: &str, most: usize) -> Explored<P::Coverage> {
 fn holds<P: Protocol>(scopes: &[(&str, Counts)]) -> P::Coverage {
     let (mut reached, mut wrong) = (P::Coverage::default(), String::new());
     for (name, counts) in scopes {
-        let explored = explore::<P>(name, 6_000_000);
+        let explored = explore::<P>(name, MOST);
         reached.add(&explored.coverage);
         let found = [explored.states, explored.steps, explored.at_rest];
         match explored.verdict {
