@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::workload::OperationKind;
+use super::workload::{KINDS, OperationKind};
 
 /// More count as so many.
 const MOST: usize = 1023;
 
 /// The round trips of one client's operations, or of those of all: how often it were so many, by kind.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-pub struct Trips([Vec<u64>; 4]);
+pub struct Trips([Vec<u64>; KINDS]);
 
 /// What is reported of those of one kind.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]

@@ -15,17 +15,17 @@ use super::rig::{Home, eventually, text};
 fn attached(home: &Home, node: u16) -> NodeHandle {
     let file = RackFile::read(home.rack_file()).unwrap();
     let mut found = None;
-    eventually("the node serves", || {
-        found = Rack::attach(&file, NodeId(node)).ok();
+    // Both nodes have heard of each other. (A node that had no processor for long is another one by then.)
+    eventually("the node serves, and names are kept", || {
+        let mut app = Rack::attach(&file, NodeId(node)).ok().map(|rack| rack.here());
+        let kept = app.as_mut().is_some_and(|app| {
+            let mut names = (0..20).map(|number| format!("none/{number}"));
+            names.all(|name| matches!(app.name_info(&name), Err(NameError::NotFound { .. })))
+        });
+        found = app.filter(|_| kept);
         found.is_some()
     });
-    let mut app = found.unwrap().here();
-    // Both nodes have heard of each other.
-    eventually("names are kept", || {
-        let names = (0..20).map(|number| format!("none/{number}"));
-        names.into_iter().all(|name| matches!(app.name_info(&name), Err(NameError::NotFound { .. })))
-    });
-    app
+    found.unwrap()
 }
 
 /// A name that this node keeps.
