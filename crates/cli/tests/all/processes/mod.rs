@@ -89,7 +89,7 @@ fn scans_run_across_processes_with_copies_and_without() {
             assert_eq!((&workload["absent"], &workload["complete"]), (&0.into(), &true.into()), "{workload}");
             let kinds = workload["latencies"].as_array().unwrap();
             assert!(
-                kinds.iter().any(|one| one["operation"] == kind && one["count"].as_u64() > Some(50)),
+                kinds.iter().any(|one| one["op"] == kind && one["count"].as_u64() > Some(50)),
                 "{workload}"
             );
         }
