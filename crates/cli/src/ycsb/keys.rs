@@ -72,10 +72,18 @@ fn eight_digits(number: u64) -> [u8; 8] {
 /// Numbers new records, and knows up to where all of them are there: a record counts once its insert and every
 /// insert before it have returned (YCSB's `AcknowledgedCounterGenerator`), so that no client asks for a record
 /// that another one is still inserting.
+///
+/// Of so many processes each numbers every so-manieth record, and is told now and then how many the others have inserted.
 #[derive(Debug)]
 pub(crate) struct InsertSequence {
-    next: AtomicU64,
-    last: AtomicU64,
+    loaded: u64,
+    part: u64,
+    parts: u64,
+    /// How many of this part were begun, and how many are there, one after the other.
+    begun: AtomicU64,
+    done: AtomicU64,
+    /// How many of each other part are there, at least.
+    of_others: AtomicU64,
     /// Inserted, but after one that is not yet.
     ahead: Mutex<BTreeSet<u64>>,
 }
@@ -83,30 +91,47 @@ pub(crate) struct InsertSequence {
 impl InsertSequence {
     /// After `records` records, numbered from 0, were loaded.
     pub(crate) fn after(records: u64) -> Self {
+        Self { of_others: AtomicU64::new(u64::MAX), ..Self::of_part(records, (0, 1)) }
+    }
+
+    /// The same for one of so many processes.
+    pub(crate) fn of_part(records: u64, (part, parts): (u64, u64)) -> Self {
         assert!(records > 0, "requests need a record to ask for");
-        Self { next: AtomicU64::new(records), last: AtomicU64::new(records - 1), ahead: Mutex::default() }
+        let [begun, done, of_others] = [0; 3].map(AtomicU64::new);
+        Self { loaded: records, part, parts, begun, done, of_others, ahead: Mutex::default() }
     }
 
     /// The number of a new record.
     pub(crate) fn begin(&self) -> u64 {
-        self.next.fetch_add(1, Ordering::Relaxed)
+        self.loaded + self.begun.fetch_add(1, Ordering::Relaxed) * self.parts + self.part
     }
 
     /// The insert of `record` has returned.
     pub(crate) fn acknowledge(&self, record: u64) {
         let mut ahead = self.ahead.lock().expect("nothing panics while it holds this lock");
-        ahead.insert(record);
-        let mut last = self.last.load(Ordering::Relaxed);
-        while ahead.remove(&(last + 1)) {
-            last += 1;
+        ahead.insert((record - self.loaded) / self.parts);
+        let mut done = self.done.load(Ordering::Relaxed);
+        while ahead.remove(&done) {
+            done += 1;
         }
         // Release: whoever sees the number also sees whatever the insert did in this process.
-        self.last.store(last, Ordering::Release);
+        self.done.store(done, Ordering::Release);
     }
 
     /// The last record up to which all are there.
     pub(crate) fn last(&self) -> u64 {
-        self.last.load(Ordering::Acquire)
+        let of_each = self.done().min(self.of_others.load(Ordering::Acquire));
+        self.loaded - 1 + of_each * self.parts
+    }
+
+    /// How many of this part are there.
+    pub(crate) fn done(&self) -> u64 {
+        self.done.load(Ordering::Acquire)
+    }
+
+    /// Of each other part so many are there, and all threads of the rack find them.
+    pub(crate) fn others_have(&self, records: u64) {
+        self.of_others.fetch_max(records, Ordering::Release);
     }
 }
 
@@ -162,5 +187,20 @@ mod tests {
         assert_eq!(sequence.last(), 11);
         sequence.acknowledge(12);
         assert_eq!(sequence.last(), 12);
+    }
+
+    #[test]
+    fn of_several_processes_none_asks_for_what_another_one_has_not_inserted() {
+        let [first, second] = [0, 1].map(|part| InsertSequence::of_part(10, (part, 2)));
+        assert_eq!([first.begin(), second.begin(), first.begin(), second.begin()], [10, 11, 12, 13]);
+        first.acknowledge(12);
+        first.acknowledge(10);
+        assert_eq!((first.done(), first.last(), second.last()), (2, 9, 9));
+        second.acknowledge(11);
+        second.others_have(first.done());
+        first.others_have(second.done());
+        assert_eq!((first.last(), second.last()), (11, 11));
+        first.others_have(0);
+        assert_eq!(first.last(), 11, "what is there stays there");
     }
 }

@@ -73,9 +73,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     spec.check().map_err(impossible)?;
     // The first rack comes first: it finds out what is wrong with the flags before anything is overwritten.
     let embedded = args.transport == TransportKind::Inline;
-    if !embedded {
-        workloads.iter().try_for_each(networked::refuse)?;
-    }
     let workloads = args.for_store(workloads)?;
     let mut ready = workloads.first().filter(|_| embedded).map(start).transpose()?;
     let history = args.history.as_deref().map(History::create).transpose().map_err(Fault::usage)?;

@@ -129,6 +129,7 @@ impl Requests {
         workload.names.write(record, &mut self.key);
         match kind {
             OperationKind::Read => protocol.get(&self.key, out),
+            OperationKind::Scan => unreachable!("letters with scans insert, too, and are refused"),
             OperationKind::Update | OperationKind::Insert | OperationKind::ReadModifyWrite => {
                 random.printable(&mut self.field);
                 let field = random.below(workload.fields as u64);

@@ -32,18 +32,6 @@ struct Run<'a> {
     setting: &'a Setting<'a>,
 }
 
-/// Refuses what cannot work across processes.
-pub fn refuse(workload: &Workload) -> Result<(), Fault> {
-    if workload.mix.insert_share() > 0.0 {
-        return Err(Fault::usage(format_args!(
-            "workload {} inserts records: its clients count together which records are there, and that works in one \
-             process only; use --transport inline for it",
-            workload.name
-        )));
-    }
-    Ok(())
-}
-
 /// Runs a workload on a fresh rack of processes. None if it was stopped before there was anything to measure.
 pub fn measure(
     kind: TransportKind,
@@ -52,7 +40,6 @@ pub fn measure(
     workload: &Workload,
     setting: &Setting<'_>,
 ) -> Result<Option<Measured>, Fault> {
-    refuse(workload)?;
     let runtime = RuntimeDir::new()?;
     let rendezvous = Rendezvous::new(kind, spec.nodes, &runtime)?;
     let job = Job {
@@ -114,11 +101,11 @@ impl Run<'_> {
             Ok(matches!(event, Event::Joined).then_some(()))
         })?;
         self.workers.order(FIRST_NODE, Order::Create)?;
-        let root = self.workers.answers([FIRST_NODE], OnInterrupt::End, |_, event| match event {
-            Event::Created(root) => Ok(Some(root)),
+        let store = self.workers.answers([FIRST_NODE], OnInterrupt::End, |_, event| match event {
+            Event::Created(store) => Ok(Some(store)),
             _ => Ok(None),
         })?[0];
-        nodes.clone().try_for_each(|node| self.workers.order(node, Order::Open(root)))?;
+        nodes.clone().try_for_each(|node| self.workers.order(node, Order::Open(store)))?;
         self.workers
             .answers(nodes, OnInterrupt::End, |_, event| Ok(matches!(event, Event::Opened).then_some(())))
             .map(drop)

@@ -6,5 +6,5 @@
 mod command;
 mod node;
 
-pub use command::{measure, refuse};
+pub use command::measure;
 pub use node::place;

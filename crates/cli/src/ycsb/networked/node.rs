@@ -1,6 +1,10 @@
 //! The children's side: a node with its clients, or the switch.
 
-use rackmem::{GlobalAddr, NodeId, Rack, Watch};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use rackmem::{GlobalAddr, NodeHandle, NodeId, Rack, Watch, Words};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Moment;
@@ -42,13 +46,21 @@ pub(super) struct Job {
     pub(super) history: Option<Moment>,
 }
 
+/// Where the store is.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct Place {
+    root: u64,
+    /// A word for each node: how many records its clients have inserted. None: nobody inserts any.
+    inserted: Option<u64>,
+}
+
 /// What the command wants of a place.
 #[derive(Serialize, Deserialize)]
 pub enum Order {
     /// Create the store, and say where it is.
     Create,
-    /// Open the store whose root is there.
-    Open(u64),
+    /// Open it.
+    Open(Place),
     /// Load this node's part of the records.
     Load,
     /// Do this node's part of so many operations.
@@ -62,8 +74,8 @@ pub enum Order {
 pub enum Event {
     /// It is part of the rack.
     Joined,
-    /// The store's root is there.
-    Created(u64),
+    /// The store is there.
+    Created(Place),
     /// The store is open, the clients are ready.
     Opened,
     /// The phase in flight has done so many operations.
@@ -110,9 +122,29 @@ pub fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) -> Resu
         }
         Joined::Node(id, rack) => {
             let node = Node { id, rack: &rack, job: &task.job, teller };
-            let root = node.await_store(orders)?;
-            node.work(root, orders)
+            let store = node.await_store(orders)?;
+            node.work(store, orders)
         }
+    }
+}
+
+/// Between two looks at what others have inserted.
+const LOOKS: Duration = Duration::from_millis(10);
+
+/// Tells the other nodes how many records the clients of this one have inserted, and looks how many theirs have. If that fails, the
+/// store does, too, and says why.
+fn tell_each_other(mut handle: NodeHandle, counts: &Words<u64>, own: usize, sequence: &InsertSequence) {
+    loop {
+        let told = counts.max(&mut handle, own, sequence.done());
+        let others = (0..counts.len()).filter(|node| *node != own);
+        let least = others
+            .map(|node| counts.load(&mut handle, node))
+            .try_fold(u64::MAX, |least, count| count.map(|count| least.min(count)));
+        match (told, least) {
+            (Ok(()), Ok(least)) => sequence.others_have(least),
+            _ => return,
+        }
+        thread::sleep(LOOKS);
     }
 }
 
@@ -125,25 +157,30 @@ struct Node<'a> {
 
 impl Node<'_> {
     /// Waits until the store is there; creates it, if that falls to this node.
-    fn await_store(&self, orders: &Orders<Order>) -> Result<GlobalAddr, Reason> {
+    fn await_store(&self, orders: &Orders<Order>) -> Result<Place, Reason> {
         loop {
             match orders.next() {
                 Order::Create => {
                     let Job { engine, workload, .. } = self.job;
                     let store = Store::create(self.rack, &mut self.rack.here(), *engine, workload)
                         .map_err(|error| format!("cannot create the key-value store: {}", error.0))?;
-                    self.teller.tell(Event::Created(store.root().bits()));
+                    let counts = (workload.mix.insert_share() > 0.0)
+                        .then(|| self.rack.here().words::<u64>(self.rack.config().nodes, self.id))
+                        .transpose()
+                        .map_err(|error| format!("cannot count records: {error}"))?;
+                    let inserted = counts.map(|counts| counts.addr().bits());
+                    self.teller.tell(Event::Created(Place { root: store.root().bits(), inserted }));
                 }
-                Order::Open(root) => return Ok(GlobalAddr::from_bits(root)),
+                Order::Open(store) => return Ok(store),
                 Order::Count => self.count(),
                 Order::Load | Order::Run { .. } => return Err("there is no store to work on".to_owned()),
             }
         }
     }
 
-    fn work(&self, root: GlobalAddr, orders: &Orders<Order>) -> Result<Never, Reason> {
+    fn work(&self, Place { root, inserted }: Place, orders: &Orders<Order>) -> Result<Never, Reason> {
         let Job { workload, threads, seed, ordinal, engine, history } = self.job;
-        let store = Store::open(self.rack, &mut self.rack.here(), *engine, root)
+        let store = Store::open(self.rack, &mut self.rack.here(), *engine, GlobalAddr::from_bits(root))
             .map_err(|error| format!("cannot open the key-value store: {}", error.0))?;
         let session = || RackSession::new(self.rack, self.rack.here(), store.clone());
         let history = history.map(|start| {
@@ -159,7 +196,14 @@ impl Node<'_> {
             Client::new(session(), workload, chooser.clone(), random, recorder)
         });
         let mut clients: Clients<'_> = clients.collect();
-        let sequence = InsertSequence::after(workload.records);
+        let parts = (self.id.index() as u64, self.rack.config().nodes as u64);
+        let sequence = Arc::new(InsertSequence::of_part(workload.records, parts));
+        if let Some(counts) = inserted {
+            let counts =
+                self.rack.here().words_at(GlobalAddr::from_bits(counts)).map_err(|why| why.to_string())?;
+            let (handle, own, sequence) = (self.rack.here(), self.id.index(), Arc::clone(&sequence));
+            thread::spawn(move || tell_each_other(handle, &counts, own, &sequence));
+        }
         self.teller.tell(Event::Opened);
         loop {
             let done = match orders.next() {

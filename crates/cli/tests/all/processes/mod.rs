@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::shell::{Temporary, children_of, file, is_alive, signal, text, until};
+use crate::shell::{Temporary, children_of, is_alive, signal, text, until};
 
 /// A run that takes for ever, with all of its processes at work.
 fn endless(temporary: &Temporary, transport: &str) -> (Child, Vec<u32>) {
@@ -78,12 +78,8 @@ fn round_trips_to_chains_are_reported_by_kind_of_operation() {
 #[test]
 fn scans_run_across_processes_with_copies_and_without() {
     let temporary = Temporary::new("scans");
-    // Inserts are for one process.
-    let scans = "recordcount=1\noperationcount=1\nreadproportion=0\nupdateproportion=0\nscanproportion=1\n";
-    let scans = file("only_scans", scans);
-    let workloads = format!("{},F", scans.display());
     for (transport, more) in [("shm", &["--copies", "2"][..]), ("udp", &[])] {
-        let args = [&["--workload", &workloads, "--store", "ordered"], more].concat();
+        let args = [&["--workload", "E,F", "--store", "ordered"], more].concat();
         let report = temporary.json(&tiny(transport, "200", &args));
         for (workload, kind) in report["workloads"].as_array().unwrap().iter().zip(["scan", "rmw"]) {
             assert_eq!((&workload["absent"], &workload["complete"]), (&0.into(), &true.into()), "{workload}");
@@ -93,6 +89,19 @@ fn scans_run_across_processes_with_copies_and_without() {
                 "{workload}"
             );
         }
+    }
+}
+
+#[test]
+fn clients_of_all_processes_ask_for_records_that_others_have_inserted() {
+    let temporary = Temporary::new("inserts");
+    for store in ["coherent", "chain"] {
+        let args = ["--workload", "D", "--store", store, "--operations", "20000"];
+        let report = temporary.json(&[&tiny("shm", "200", &[])[..11], &args].concat());
+        let workload = &report["workloads"][0];
+        assert_eq!((&workload["absent"], &workload["complete"]), (&0.into(), &true.into()), "{workload}");
+        let inserts = workload["latencies"].as_array().unwrap().iter().find(|one| one["op"] == "insert");
+        assert!(inserts.unwrap()["count"].as_u64() > Some(500), "{workload}");
     }
 }
 
