@@ -108,7 +108,6 @@ fn clients_of_all_processes_ask_for_records_that_others_have_inserted() {
 #[test]
 fn what_cannot_work_across_processes_is_refused_before_any_is_started() {
     Temporary::new("refused").refuses(&[
-        (&["ycsb", "--transport", "shm", "--workload", "D"], "--transport inline"),
         (&["ycsb", "--transport", "udp", "--nodes", "65"], "--nodes"),
         (&["ycsb", "--transport", "shm", "--cache", "0"], "--cache"),
         (&["ycsb", "--transport", "udp", "--steering", "all"], "--store chain"),
