@@ -144,14 +144,22 @@ impl Rack {
     }
 
     /// Coherent memory under a name, of so many bytes; 0: of what is there.
-    fn _memory(&self, py: Python<'_>, name: &str, bytes: usize, tag: &str, create: bool) -> PyResult<Memory> {
-        let region = self.shared.call(py, |handle| {
+    fn _memory(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        bytes: usize,
+        tag: &str,
+        copies: bool,
+        create: bool,
+    ) -> PyResult<Memory> {
+        let region = self.keeping(py, copies && create, |handle| {
             let named = handle.named::<Region>(name).tag(tag, 0);
-            if create { named.open_or(|| bytes) } else { named.open() }
+            if create { named.open_or(|| bytes) } else { named.open() }.map_err(|why| why.raised())
         })?;
-        let region = region.map_err(|why| why.raised())?;
         let open = self.shared.open()?;
-        let mapped = if self.joined {
+        // What has copies cannot be mapped.
+        let mapped = if self.joined && region.addr().home().index() < usize::from(self.nodes) {
             Some(py.detach(|| open.map(&region)).map_err(|why| why.raised())?)
         } else {
             None

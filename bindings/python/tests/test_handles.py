@@ -210,6 +210,13 @@ with rackmem.up(nodes=4, copies=2, memory="32MiB", cache="8MiB") as rack:
     with total.write() as row, jobs.write() as list_, last:
         row[()] = 8
         list_.append(bytearray(b"job"))
+    table = rack.bulk_array("table", (100, 3), "i4", copies=True)
+    table.store(slice(10, 12), [[1, 2, 3], [4, 5, 6]])
+    try:
+        rack.array("table")
+        raise SystemExit("it was mapped")
+    except rackmem.MapError as why:
+        assert "bulk_array" in str(why), why
     rack.sync()
     children = [line.split() for line in os.popen("ps -eww -o pid,args").read().splitlines()]
     nodes = sorted(int(pid) for pid, *args in children if "node" in args and rack.file in args)
@@ -222,13 +229,14 @@ with rackmem.up(nodes=4, copies=2, memory="32MiB", cache="8MiB") as rack:
         row[()] = 9
     with total.read() as row:
         assert row[()] == 9
+    assert rack.bulk_array("table").load(11).tolist() == [4, 5, 6]
     same[7] = "changed"
     assert users[7] == "changed" and 8 in users
     print("there", flush=True)
 """
 
 
-def test_dictionaries_and_locks_with_copies_outlive_a_node_and_are_found_by_name() -> None:
+def test_dictionaries_locks_and_arrays_with_copies_outlive_a_node_and_are_found_by_name() -> None:
     done = subprocess.run([sys.executable, "-c", OUTLIVED], capture_output=True, text=True, timeout=60)
     assert done.stdout == "there\n", done
 

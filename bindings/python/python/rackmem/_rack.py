@@ -112,10 +112,15 @@ class Rack:
         shape: int | Sequence[int] | None = None,
         dtype: DTypeLike | None = None,
         *,
+        copies: bool = False,
         create: bool = True,
     ) -> BulkArray:
-        """The same array by `load` and `store` of slices: for attached processes, and whoever wants errors and not pointers."""
-        return BulkArray(self, *opened(self._rack, name, shape, dtype, create))
+        """The same array by `load` and `store` of slices: for attached processes, and whoever wants errors and not pointers.
+
+        With `copies`, one that is made outlives nodes, as a dictionary does: what was stored before :meth:`sync` is there. It cannot be
+        mapped, so there is no :meth:`array` of it.
+        """
+        return BulkArray(self, *opened(self._rack, name, shape, dtype, create, copies))
 
     def lock(self, name: str, *, copies: bool = False, create: bool = True) -> Lock:
         """The lock with this name. `with rack.lock(name):` is inside alone.
@@ -169,7 +174,7 @@ class Rack:
         return Dict(self, self._rack._dict(name, expected_keys, copies, create), pickle)
 
     def sync(self) -> None:
-        """Waits until what this node has written to dictionaries and locks with copies survives it."""
+        """Waits until what this node has written to dictionaries, locks and arrays with copies survives it."""
         self._rack.sync()
 
     def objects(
@@ -222,7 +227,7 @@ def up(
 
     `seats` of its nodes get no process of their own: this process is the last one, and workers join as the others
     (`rackmem.join(rack.file)`). At least one node is none of theirs: it keeps the names. `memory` is what each node contributes (default 256 MiB), `cache` what each node caches (default 64 MiB), in bytes or as '4GiB'. With `copies`,
-    2 or 3, so many nodes keep names, and dictionaries and locks with copies: they outlive one or two of them.
+    2 or 3, so many nodes keep names, and dictionaries, locks and bulk arrays with copies: they outlive one or two of them.
     """
     return Rack(_rackmem.up(nodes, seats, _bytes(memory), _bytes(cache), copies, command()))
 
