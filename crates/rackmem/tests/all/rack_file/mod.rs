@@ -126,7 +126,7 @@ listen = "10.0.0.2:7400"
     assert_eq!(shown(&nodes[0]), same("10.0.0.2:7400"));
     assert_eq!(shown(&nodes[1]), ("0.0.0.0:7400".to_owned(), "node-1.lab:7401".to_owned()));
     let Advertised::Name(name) = &nodes[1].advertise else { panic!("{nodes:?}") };
-    assert_eq!(name.whence(), format!("{}:30", folder.join("rack.toml").display()));
+    assert_eq!(name.whence(), format!("{}:31", folder.join("rack.toml").display()));
     assert_eq!((key.is_some(), mtu), (true, 9000));
 }
 
