@@ -159,7 +159,7 @@ impl Rack {
         })?;
         let open = self.shared.open()?;
         // What has copies cannot be mapped.
-        let mapped = if self.joined && region.addr().home().index() < usize::from(self.nodes) {
+        let mapped = if self.joined && region.addr().home().index() < self.nodes {
             Some(py.detach(|| open.map(&region)).map_err(|why| why.raised())?)
         } else {
             None
