@@ -73,7 +73,8 @@ fn eight_digits(number: u64) -> [u8; 8] {
 /// insert before it have returned (YCSB's `AcknowledgedCounterGenerator`), so that no client asks for a record
 /// that another one is still inserting.
 ///
-/// Of so many processes each numbers every so-manieth record, and is told now and then how many the others have inserted.
+/// Where clients are in several processes, the new records go round: each process numbers one, then the next process. It is told now and
+/// then how many the others have inserted.
 #[derive(Debug)]
 pub(crate) struct InsertSequence {
     loaded: u64,

@@ -173,8 +173,8 @@ impl<C: Driver + Send + Sync> Operations for C {
             };
             self.end_wait(context);
             match outcome? {
-                // Everybody who waits is told to look again when the node is declared dead.
-                // Nor was anything synced: nothing was left of what this node had changed.
+                // Everybody who waits is told to look again when the node is declared dead. A sync ends then, too, and has saved nothing: what
+                // the node had changed was thrown away.
                 Some(Outcome::Retry | Outcome::Synced) if self.is_fenced() => return Err(Failure::Fenced),
                 Some(outcome) => return Ok((started, outcome)),
                 None => {}

@@ -48,7 +48,7 @@ const LONGEST_PAUSE: Duration = Duration::from_micros(500);
 const MOST_WAYS: u32 = 3;
 const WAY: Duration = Duration::from_micros(200);
 /// A node holds a bounded number of block locks at a time. One more waits so long for one of them to go.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LONGEST_WAIT_FOR_A_SLOT: Duration = Duration::from_secs(10);
 
 /// The locks with copies that threads of this process are inside of, by the numbers of their copies.
 #[derive(Default)]
@@ -211,7 +211,7 @@ fn lock_block(
             Wait::Forever | Wait::Reclaim => true,
         };
         match handle.lock_at_node(addr, as_block, true) {
-            Err(Error::TooManyLocks { .. }) if goes_on && waited < PATIENCE => {}
+            Err(Error::TooManyLocks { .. }) if goes_on && waited < LONGEST_WAIT_FOR_A_SLOT => {}
             Ok(None) if goes_on => {
                 if mode == Mode::Write {
                     note_waiting(handle, addr, true)?;

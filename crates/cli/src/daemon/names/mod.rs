@@ -70,11 +70,8 @@ struct Name {
     /// The node that has it, or of what has copies the one that does so as long as it is up.
     home: u16,
     copies: bool,
-    /// Of what has copies, if the switch has said so: the nodes that have all of it, how many there are to be, and those that it is being
-    /// copied to.
-    kept_by: Option<Vec<u16>>,
-    kept_by_most: Option<usize>,
-    copied_to: Option<Vec<u16>>,
+    /// Of what has copies, if the switch has said so.
+    kept: Option<Kept>,
     maker: u16,
     /// The incarnation of its home in which it was made, and which of all that were made there then.
     incarnation: u64,
@@ -82,34 +79,44 @@ struct Name {
     opened: u64,
 }
 
+/// Which nodes have something with copies.
+#[derive(Serialize, Debug)]
+struct Kept {
+    /// All of it.
+    by: Vec<u16>,
+    /// As many there are to be.
+    of: usize,
+    /// Some of it, and more is coming.
+    copied_to: Vec<u16>,
+}
+
 impl Name {
     /// Where it is, and whether copies of it are missing.
     fn place(&self) -> String {
         let home = self.home;
-        match (self.copies, &self.kept_by, self.kept_by_most, self.copied_to.as_deref()) {
-            (true, Some(by), Some(most), Some(to)) if by.len() < most => {
-                let to: Vec<_> = to.iter().map(u16::to_string).collect();
+        match &self.kept {
+            Some(Kept { by, of, copied_to }) if by.len() < *of => {
+                let to: Vec<_> = copied_to.iter().map(u16::to_string).collect();
                 let to = if to.is_empty() {
                     String::new()
                 } else {
                     format!(", being copied to {}", to.join(", "))
                 };
-                format!("{home}, on {} of {most} nodes{to}", by.len())
+                format!("{home}, on {} of {of} nodes{to}", by.len())
             }
-            (true, ..) => format!("{home}, with copies"),
-            (false, ..) => home.to_string(),
+            _ if self.copies => format!("{home}, with copies"),
+            _ => home.to_string(),
         }
     }
 
     /// One of a rack with so many nodes: memories with copies are numbered behind them.
     fn of(info: &NamedInfo, nodes: usize, status: Option<&Status>) -> Self {
         let (spec, memory) = (&info.spec, info.addr.home().index());
-        let kept = status.filter(|_| memory >= nodes).and_then(|status| {
-            let kept = status.memories.iter().find(|kept| usize::from(kept.near) == memory - nodes)?;
-            Some((kept.kept_by.clone(), status.copies, kept.copied_to.clone()))
+        let memories = status.filter(|_| memory >= nodes).map(|status| (status.copies, &status.memories));
+        let kept = memories.and_then(|(of, memories)| {
+            let kept = memories.iter().find(|kept| usize::from(kept.near) == memory - nodes)?;
+            Some(Kept { by: kept.kept_by.clone(), of, copied_to: kept.copied_to.clone() })
         });
-        let (kept_by, kept_by_most, copied_to) =
-            kept.map_or((None, None, None), |(by, most, to)| (Some(by), Some(most), Some(to)));
         Self {
             name: info.name.clone(),
             discipline: format!("{:?}", spec.discipline),
@@ -120,9 +127,7 @@ impl Name {
             address: info.addr.to_string(),
             home: (memory % nodes) as u16,
             copies: memory >= nodes,
-            kept_by,
-            kept_by_most,
-            copied_to,
+            kept,
             maker: info.maker.0,
             incarnation: info.making >> 31,
             number: info.making & ((1 << 31) - 1),

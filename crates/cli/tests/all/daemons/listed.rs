@@ -111,7 +111,7 @@ fn names_of_a_rack_with_copies_are_listed_when_the_node_is_killed_that_kept_them
     assert_eq!(app.named::<rackmem::Value<u64>>(&quota).open().unwrap().get(&mut app), Ok(7));
     assert!(listed().eq([(quota.as_str().into(), 0.into())]));
     eventually("node 2 has it, too", || {
-        names(&home, &[])[0]["kept_by"].as_array().is_some_and(|by| by.len() == 2)
+        names(&home, &[])[0]["kept"]["by"].as_array().is_some_and(|by| by.len() == 2)
     });
     drop(app);
     up.interrupt();
@@ -126,10 +126,10 @@ fn of_a_name_whose_copies_are_missing_that_is_told() {
     let mut app = attached(&file, 0);
     app.named::<rackmem::Value<u64>>("quota").with_copies().create(7).unwrap();
     let listed = || names(&home, &[])[0].clone();
-    assert_eq!((&listed()["kept_by"].as_array().unwrap().len(), &listed()["kept_by_most"]), (&2, &2.into()));
+    assert_eq!((&listed()["kept"]["by"].as_array().unwrap().len(), &listed()["kept"]["of"]), (&2, &2.into()));
     // There are two nodes, the third is for an application; then there is one.
     home.kill(&["node", "--id", "1"]);
-    eventually("one copy is missing", || listed()["kept_by"] == serde_json::json!([0]));
+    eventually("one copy is missing", || listed()["kept"]["by"] == serde_json::json!([0]));
     let table = home.output(&["names"]);
     assert!(table.contains(", on 1 of 2 nodes"), "{table}");
     drop(app);

@@ -331,6 +331,39 @@ fn a_lock_with_a_name_is_watched_where_it_is_used() {
     assert_eq!((watched().writer, watched().readers, watched().fence & 0xff), (false, 0, 4));
 }
 
+/// Readers that come again and again leave the lock now and then, but never all at once.
+#[test]
+fn readers_give_way_to_a_writer_that_waits() {
+    let rack = Processes::start_patient(false, shape(3, false), Nanos::from_millis(10_000));
+    let mut here = keeping(&rack, 0);
+    let lock = Locked::new(&mut here, NodeId(1), 0_u64).unwrap();
+    let (reads, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    let mut waited_for = Vec::new();
+    std::thread::scope(|scope| {
+        for thread in 0..6 {
+            let mut there = rack.nodes[thread % 3].here();
+            let (theirs, reads, done) = (same(&there, &lock), &reads, &done);
+            scope.spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    let guard = theirs.read(&mut there).unwrap();
+                    std::thread::sleep(Duration::from_micros(500));
+                    drop(guard);
+                    reads.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        until(|| (reads.load(Ordering::Relaxed) > 20).then_some(()));
+        for _ in 0..5 {
+            let before = reads.load(Ordering::Relaxed);
+            *lock.write(&mut here).unwrap() += 1;
+            waited_for.push(reads.load(Ordering::Relaxed) - before);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    waited_for.sort_unstable();
+    assert!(waited_for[2] < 100, "reads that went first: {waited_for:?}");
+}
+
 #[test]
 fn what_is_no_such_lock_is_refused() {
     let rack = Processes::start_patient(false, shape(3, false), Nanos::from_millis(10_000));
