@@ -19,7 +19,7 @@ use crate::timing::Timing;
 pub struct MemberConfig {
     /// Its node.
     pub node: NodeId,
-    /// Nodes of the rack.
+    /// Nodes that the rack may come to have.
     pub nodes: usize,
     /// This incarnation of the node: a random number that no other incarnation has.
     pub session: Session,
@@ -91,6 +91,8 @@ pub struct Member {
     statistics: Vec<u8>,
     /// It is about to leave. How far that has come, as of the BEAT of that time.
     draining: bool,
+    /// The coordinator's list of nodes does not have this one.
+    unlisted: bool,
     drain: (Nanos, Option<Drain>),
     /// The memories with copies that the node has whole, and in which epoch.
     whole: (SwitchEpoch, Copyset),
@@ -116,6 +118,7 @@ impl Member {
             next_beat: now,
             statistics: Vec::new(),
             draining: false,
+            unlisted: false,
             drain: (Nanos::ZERO, None),
             whole: (SwitchEpoch(0), Copyset::EMPTY),
             dropped: 0,
@@ -170,6 +173,11 @@ impl Member {
     /// Messages that were malformed in what they say, late, doubled, or meant for another incarnation.
     pub const fn dropped(&self) -> u64 {
         self.dropped
+    }
+
+    /// True if the coordinator's list of nodes does not have this one, as last heard. It calls on, as the list may become longer.
+    pub const fn is_unlisted(&self) -> bool {
+        self.unlisted
     }
 
     /// True after [`Effect::Fenced`] and [`Effect::Left`].
@@ -227,6 +235,7 @@ impl Member {
         if self.draining && pulse.echo >= self.drain.0 {
             self.drain = (pulse.echo, pulse.drain);
         }
+        self.unlisted = pulse.standing == Standing::Unlisted;
         match pulse.standing {
             Standing::Dead => {
                 self.lease = None;

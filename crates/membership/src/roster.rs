@@ -31,7 +31,9 @@ pub struct Roster {
     pub epoch: SwitchEpoch,
     /// The last incarnation of each node. A node that has never been there has session 0, and is not alive.
     pub entries: Vec<RosterEntry>,
-    /// Where each memory with copies is. As many as nodes, or none.
+    /// So many nodes the rack began with; others were added. For what all have to count alike, as long as the rack lasts.
+    pub founders: usize,
+    /// Where each memory with copies is. As many as founders, or none.
     pub memories: Vec<Kept>,
 }
 
@@ -41,6 +43,7 @@ impl Roster {
         Self {
             epoch: SwitchEpoch(0),
             entries: alloc::vec![RosterEntry::default(); nodes],
+            founders: 0,
             memories: Vec::new(),
         }
     }
@@ -54,7 +57,7 @@ impl Roster {
     /// An epoch begins, in which these nodes are not what they were, and these have copied memories: who has what of memories with
     /// copies, and who gets it. One that nobody has any more begins anew.
     pub(crate) fn keep_copies(&mut self, who: &Placement, changed: Copyset, copied: &[(NodeId, Copyset)]) {
-        self.memories.resize(if who.copies > 1 { who.nodes } else { 0 }, Kept::default());
+        self.memories.resize(if who.copies > 1 { self.founders } else { 0 }, Kept::default());
         let life = Incarnation(self.epoch.0);
         for (node, whole) in copied {
             for (i, kept) in self.memories.iter_mut().enumerate() {

@@ -38,7 +38,11 @@ impl Coordinator {
     fn has_gathered(&self, now: Nanos) -> bool {
         let first = self.callers().filter_map(|(_, caller)| caller.answered).min();
         let waited = first.is_some_and(|first| now >= first + self.config.timing.form);
-        waited || self.callers().count() == self.config.nodes
+        waited || self.all_listed_call()
+    }
+
+    fn all_listed_call(&self) -> bool {
+        self.callers().filter(|(node, _)| self.is_listed(*node)).count() == self.config.listed
     }
 
     /// It is known who was in the rack, and nobody who is not heard can have a lease.
@@ -54,9 +58,9 @@ impl Coordinator {
             return false;
         }
         if self.roster.epoch.0 == 0 {
-            let all = self.callers().count() == self.config.nodes;
+            // So a node that is taken off the list may have a lease that nobody waits for: lists only get longer.
             let alone = self.callers().all(|(_, caller)| caller.sole);
-            return all && alone || self.leases_are_over(now) && self.has_gathered(now);
+            return self.all_listed_call() && alone || self.leases_are_over(now) && self.has_gathered(now);
         }
         let up = |node: NodeId, caller: &Contact| caller.leased && self.goes_on(node, caller);
         let heard = |node: NodeId| {

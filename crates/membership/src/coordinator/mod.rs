@@ -27,8 +27,10 @@ const KEPT_DUMPS: usize = 8;
 /// What a coordinator has to know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CoordinatorConfig {
-    /// Nodes of the rack.
+    /// Nodes that the rack may come to have.
     pub nodes: usize,
+    /// Those that may be in it now: the first so many. More may be [listed](Coordinator::list) later.
+    pub listed: usize,
     /// On how many of them memory with copies is kept; 1: there is no such memory.
     pub copies: usize,
     /// Its epochs are later than this one. Seconds since some year will do: then a coordinator that hears of no
@@ -183,6 +185,8 @@ pub struct Coordinator {
     buried: Set<Session>,
     /// What the switch knew at the end of an epoch, encoded, for the homes that have not left it as far as known.
     dumps: Map<SwitchEpoch, Map<NodeId, Vec<u8>>>,
+    /// A node that is not on the list has called.
+    unlisted: Option<NodeId>,
     counters: Counters,
 }
 
@@ -192,7 +196,7 @@ impl Coordinator {
     /// # Panics
     /// If a rack cannot have so many nodes.
     pub fn new(config: CoordinatorConfig, now: Nanos) -> Self {
-        assert!((1..=wire::Copyset::NODES).contains(&config.nodes));
+        assert!((1..=config.nodes).contains(&config.listed) && config.nodes <= wire::Copyset::NODES);
         Self {
             config,
             phase: Phase::Forming,
@@ -213,6 +217,7 @@ impl Coordinator {
             tickets: config.session,
             buried: Set::new(),
             dumps: Map::new(),
+            unlisted: None,
             counters: Counters::default(),
         }
     }
@@ -220,6 +225,16 @@ impl Coordinator {
     /// The switch has been in this epoch, and may know what members do not say: later ones follow.
     pub fn hear_of(&mut self, epoch: SwitchEpoch) {
         self.highest = self.highest.max(epoch);
+    }
+
+    /// The list of nodes has become longer: so many may be in the rack. A shorter one changes nothing.
+    pub fn list(&mut self, nodes: usize) {
+        self.config.listed = self.config.listed.max(nodes.min(self.config.nodes));
+    }
+
+    /// A node that wants to join and is not on the list, and has called since this was asked last.
+    pub fn take_unlisted(&mut self) -> Option<NodeId> {
+        self.unlisted.take()
     }
 
     /// What it is doing.
@@ -253,9 +268,12 @@ impl Coordinator {
         &self.counters
     }
 
-    /// A node. `None`: the rack has no such node.
+    /// A node. `None`: the rack has no such node, and has had none.
     pub fn status(&self, node: NodeId, now: Nanos) -> Option<Status<'_>> {
         let slot = self.slots.get(node.index())?;
+        if !self.is_listed(node) && self.roster.entries[node.index()].session == Session::default() {
+            return None;
+        }
         let contact = slot.entry.as_ref();
         Some(Status {
             entry: self.roster.entries[node.index()],
@@ -367,9 +385,19 @@ impl Coordinator {
         self.heard = self.heard.max(now);
     }
 
+    pub(super) const fn is_listed(&self, node: NodeId) -> bool {
+        node.index() < self.config.listed
+    }
+
     fn on_beat(&mut self, now: Nanos, beat: &Beat, out: &mut Vec<Effect>) {
         self.highest = self.highest.max(beat.epoch);
         let at = beat.node.index();
+        // Whoever has been in the rack was on the list of the coordinator before this one.
+        if !self.is_listed(beat.node) && beat.epoch.0 == 0 {
+            self.unlisted = Some(beat.node);
+            self.counters.refused += 1;
+            return self.pulse(beat, 0, Standing::Unlisted, out);
+        }
         if self.is_over(beat.node, beat.session, beat.epoch) {
             drop(self.slots[at].caller.take_if(|caller| caller.session == beat.session));
             self.pulse(beat, 0, Standing::Dead, out);
@@ -431,7 +459,7 @@ impl Coordinator {
 
     /// True for a roster of a rack of this shape.
     fn fits(&self, roster: &Roster) -> bool {
-        let memories = if self.config.copies > 1 { self.config.nodes } else { 0 };
+        let memories = if self.config.copies > 1 { roster.founders } else { 0 };
         roster.entries.len() == self.config.nodes && roster.memories.len() == memories
     }
 

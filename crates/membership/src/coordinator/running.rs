@@ -105,6 +105,9 @@ impl Coordinator {
                 changes.push((node, Change::Joined));
             }
         }
+        if self.roster.epoch.0 == 0 {
+            self.roster.founders = self.config.listed;
+        }
         self.roster.epoch = epoch;
         self.placed = self.placement();
         self.roster.keep_copies(&self.placed, changed, &copied);

@@ -38,6 +38,7 @@ impl Contents {
 pub(crate) fn encode_roster(roster: &Roster, out: &mut Vec<u8>) {
     out.extend(roster.epoch.0.to_le_bytes());
     out.push(u8::try_from(roster.entries.len()).expect("at most 64 nodes"));
+    out.push(u8::try_from(roster.founders).expect("at most 64 nodes"));
     for entry in &roster.entries {
         out.extend(entry.incarnation.0.to_le_bytes());
         out.extend(entry.session.0.to_le_bytes());
@@ -54,8 +55,8 @@ pub(crate) fn encode_roster(roster: &Roster, out: &mut Vec<u8>) {
 
 pub(crate) fn read_roster(reader: &mut Reader<'_>) -> Option<Roster> {
     let epoch = reader.epoch()?;
-    let nodes = usize::from(reader.u8()?);
-    if !(1..=Copyset::NODES).contains(&nodes) {
+    let (nodes, founders) = (usize::from(reader.u8()?), usize::from(reader.u8()?));
+    if !(1..=Copyset::NODES).contains(&nodes) || founders > nodes {
         return None;
     }
     let mut entries = Vec::with_capacity(nodes);
@@ -69,7 +70,11 @@ pub(crate) fn read_roster(reader: &mut Reader<'_>) -> Option<Roster> {
         entries.push(RosterEntry { incarnation, session, alive, returned });
     }
     let mut memories = Vec::new();
-    for _ in 0..if reader.bool()? { nodes } else { 0 } {
+    let copies = reader.bool()?;
+    if copies && founders == 0 {
+        return None;
+    }
+    for _ in 0..if copies { founders } else { 0 } {
         let (life, again) = (Incarnation(reader.u32()?), reader.bool()?);
         let (by, to) = (Copyset::from_bits(reader.u64()?), Copyset::from_bits(reader.u64()?));
         if life.0 > epoch.0 || by.intersects(to) || by.union(to).iter().any(|node| node.index() >= nodes) {
@@ -77,7 +82,7 @@ pub(crate) fn read_roster(reader: &mut Reader<'_>) -> Option<Roster> {
         }
         memories.push(Kept { life, again, by, to });
     }
-    Some(Roster { epoch, entries, memories })
+    Some(Roster { epoch, entries, founders, memories })
 }
 
 /// The part of a dump that the home needs.

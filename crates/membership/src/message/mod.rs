@@ -25,7 +25,7 @@ pub const MOST_PARTS: u32 = 8 << 10;
 /// A later epoch than this is a lie: epochs count from seconds since some year, one a change.
 pub const LAST_EPOCH: SwitchEpoch = SwitchEpoch(u32::MAX - (1 << 20));
 
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 const BEAT: u8 = 1;
 const PULSE: u8 = 2;
 const KNOW: u8 = 3;
@@ -114,6 +114,8 @@ pub enum Standing {
     Alive,
     /// Its incarnation is over.
     Dead,
+    /// The switch's list of nodes does not have it.
+    Unlisted,
 }
 
 /// "This is the last view that I was told."
@@ -241,6 +243,7 @@ impl Standing {
             Self::Admitted => 2,
             Self::Alive => 3,
             Self::Dead => 4,
+            Self::Unlisted => 5,
         }
     }
 
@@ -251,6 +254,7 @@ impl Standing {
             2 => Self::Admitted,
             3 => Self::Alive,
             4 => Self::Dead,
+            5 => Self::Unlisted,
             _ => return None,
         })
     }

@@ -54,14 +54,16 @@ fn know() -> impl Strategy<Value = Message> {
                 let (by, to) = (Copyset::from_bits(sets & all), Copyset::from_bits(sets.swap_bytes() & all));
                 Kept { life: Incarnation(*life.min(&epoch.0)), again: *again, by, to: to.without_all(by) }
             };
-            let memories = entries.iter().filter(|_| copies).map(kept).collect();
+            let founders = entries.len() - entries.len() / 3;
+            let memories = entries[..founders].iter().filter(|_| copies).map(kept).collect();
             let entry = |(incarnation, session, alive, returned): (u32, u64, bool, bool)| RosterEntry {
                 incarnation: Incarnation(incarnation.min(epoch.0)),
                 session: Session(session),
                 alive,
                 returned,
             };
-            let roster = Roster { epoch, entries: entries.into_iter().map(entry).collect(), memories };
+            let entries = entries.into_iter().map(entry).collect();
+            let roster = Roster { epoch, entries, founders, memories };
             Message::Know(Know { node: NodeId(node), session: Session(session), roster })
         },
     )

@@ -498,3 +498,46 @@ fn of_more_copies_than_there_are_to_be_the_first_ones_stay() {
     assert!(rig.run_until(Nanos(2 * T.0), |rig| goes_on_without(rig, 3)));
     assert_eq!(rig.coordinator().roster().memories[0].by, nodes(&[0, 1]));
 }
+
+#[test]
+fn a_node_joins_a_running_rack_once_it_is_listed() {
+    let mut rig = Rig::new(31, 4);
+    rig.listed = 2;
+    rig.start_coordinator();
+    rig.start(NodeId(0), true);
+    rig.start(NodeId(1), true);
+    assert!(rig.run_until(of_timeout(1), Rig::is_settled), "nobody waits for who is not listed");
+    let added = rig.start(NodeId(2), true);
+    rig.run_for(of_timeout(24));
+    assert!(rig.processes[added].member.is_unlisted() && rig.processes[added].member.epoch().0 == 0);
+    let status = |rig: &Rig| rig.coordinator().status(NodeId(2), Nanos(rig.now)).is_some();
+    assert!(!status(&rig), "a place where there never was a node is no node");
+    rig.list(3);
+    assert!(rig.run_until(of_timeout(3), Rig::is_settled));
+    let roster = rig.processes[added].member.roster();
+    assert_eq!((roster.live().len(), roster.founders, roster.memories.len()), (3, 2, 2));
+    // It gets copies, too: memory 1 is to be on the two nodes from node 1 on.
+    assert!(roster.memories[1].to.contains(NodeId(2)), "{roster:?}");
+    assert!(status(&rig) && !rig.processes[added].member.is_unlisted());
+}
+
+#[test]
+fn a_node_that_was_added_is_known_to_a_switch_with_the_old_list() {
+    let mut rig = Rig::new(32, 3);
+    rig.listed = 2;
+    rig.start_coordinator();
+    rig.start(NodeId(0), true);
+    rig.start(NodeId(1), true);
+    assert!(rig.run_until(of_timeout(1), Rig::is_settled));
+    rig.list(3);
+    let added = rig.start(NodeId(2), true);
+    assert!(rig.run_until(of_timeout(3), Rig::is_settled));
+    rig.control = None;
+    rig.run_for(of_timeout(2));
+    rig.listed = 2;
+    rig.start_coordinator();
+    assert!(rig.run_until(of_timeout(16), Rig::is_settled));
+    let process = &rig.processes[added];
+    assert!(!process.fenced && rig.coordinator().roster().is_alive(process.node, process.session));
+    assert_eq!(rig.coordinator().roster().founders, 2, "a rack that goes on counts as it did");
+}

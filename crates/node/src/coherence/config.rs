@@ -117,9 +117,10 @@ pub struct NodeConfig {
     pub hold_time: HoldTime,
     /// Which reads are done where the block is.
     pub peeks: Peeks,
-    /// On how many nodes each block of memory with copies is kept; 1: there is no such memory. With more, a rack has as many of these
-    /// memories as nodes, and the ids behind those of the nodes name them.
+    /// On how many nodes each block of memory with copies is kept; 1: there is no such memory.
     pub copies: usize,
+    /// With more: how many of these memories there are. The ids behind those of the nodes name them.
+    pub copied: usize,
     /// Bytes of blocks a second that come to this node of one memory that it is to have, too, at most.
     pub refill: u64,
     /// The node that shadows the switch's TAG array.
@@ -152,15 +153,16 @@ impl NodeConfig {
             hold_time: HoldTime::NONE,
             peeks: Peeks::NEVER,
             copies: 1,
+            copied: nodes,
             refill: 20 << 20,
             shadow: NodeId(0),
             switch_epoch: SwitchEpoch(0),
             incarnation: Incarnation(0),
         }
     }
-    /// How many memories the rack has: one of each node, and as many with copies if there are such.
+    /// How many memories the rack has: one of each node, and those with copies if there are such.
     pub const fn memories(&self) -> usize {
-        if self.copies > 1 { 2 * self.nodes } else { self.nodes }
+        if self.copies > 1 { self.nodes + self.copied } else { self.nodes }
     }
 
     /// True for a memory with copies.

@@ -98,8 +98,8 @@ impl<R: Rules> Node<R> {
         let copies = Copies::new(&config);
         assert!(
             config.memories() <= Copyset::NODES,
-            "a rack with copies has at most 32 nodes, not {}",
-            config.nodes
+            "addresses name 64 memories, not {}",
+            config.memories()
         );
         Self {
             rules,

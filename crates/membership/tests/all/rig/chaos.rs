@@ -6,18 +6,19 @@ use super::world::{Rig, TIMEOUT};
 
 pub(crate) struct Chaos {
     pub(crate) next: u64,
-    pub(crate) kinds: [u32; 10],
+    pub(crate) kinds: [u32; 11],
 }
 
 impl Rig {
     /// From now on things go wrong.
     pub(crate) fn unleash(&mut self) {
-        self.chaos = Some(Chaos { next: self.now, kinds: [0; 10] });
+        self.chaos = Some(Chaos { next: self.now, kinds: [0; 11] });
     }
 
     /// Nothing more goes wrong: what is stopped goes on, what is cut is joined, what is not there is started.
     pub(crate) fn calm(&mut self) {
         self.chaos = None;
+        self.list(self.nodes);
         self.faults = super::Faults::default();
         self.cut.clear();
         self.narrow.clear();
@@ -57,7 +58,7 @@ impl Rig {
     }
 
     pub(crate) fn wreak(&mut self) {
-        let kind = self.random.below(17);
+        let kind = self.random.below(18);
         let span = self.span();
         let node = NodeId(self.random.below(self.nodes.into()) as u16);
         let until = self.now + span.0;
@@ -119,6 +120,10 @@ impl Rig {
                     self.drain(at, draining);
                 }
                 9
+            }
+            17 => {
+                self.list(self.listed + 1);
+                10
             }
             _ => {
                 if self.control.is_none() {

@@ -73,6 +73,17 @@ impl Rig {
         for (node, session) in up(&roster) {
             assert!(!self.seen.dead.contains(&session), "{node} rises from the dead");
         }
+        let added = changes.iter().filter(|(_, change)| *change == Change::Joined);
+        let all_listed = added.map(|(node, _)| *node).all(|node| node.0 < self.listed);
+        assert!(all_listed, "somebody has joined who is not on the list of {}: {changes:?}", self.listed);
+        assert!((1..=usize::from(self.listed)).contains(&roster.founders), "{roster:?}");
+        // Also by a coordinator that has none of its own: whoever was in the rack says so.
+        for process in self.processes.iter().filter(|it| it.member.epoch().0 > 0) {
+            if roster.is_alive(process.node, process.session) {
+                let before = process.member.roster();
+                assert_eq!(before.founders, roster.founders, "a rack that goes on counts as it did");
+            }
+        }
         self.check_the_dead_of_members(&roster);
         self.check_memories(&roster);
         for node in roster.live().iter() {

@@ -69,6 +69,8 @@ struct InFlight {
 pub(crate) struct Rig {
     pub(crate) now: u64,
     pub(crate) nodes: u16,
+    /// The first so many may be in the rack: a list that all coordinators have.
+    pub(crate) listed: u16,
     pub(crate) copies: usize,
     pub(crate) random: Random,
     pub(crate) faults: Faults,
@@ -93,6 +95,7 @@ impl Rig {
         Self {
             now: 1,
             nodes,
+            listed: nodes,
             copies: 2,
             random: Random::new(seed),
             faults: Faults::default(),
@@ -127,6 +130,7 @@ impl Rig {
         let config = coordinator::CoordinatorConfig {
             copies: self.copies,
             nodes: self.nodes.into(),
+            listed: self.listed.into(),
             origin,
             session: self.random.bits(),
             timing: TIMING,
@@ -134,6 +138,14 @@ impl Rig {
         let coordinator = Coordinator::new(config, clock.at(self.now));
         self.seen.new_coordinator();
         self.control = Some(Control { coordinator, clock, stopped_until: 0, switch: None, made: Vec::new() });
+    }
+
+    /// The list becomes longer.
+    pub(crate) fn list(&mut self, nodes: u16) {
+        self.listed = nodes.min(self.nodes);
+        if let Some(control) = &mut self.control {
+            control.coordinator.list(self.listed.into());
+        }
     }
 
     /// Starts a process of the node; returns which it is.
