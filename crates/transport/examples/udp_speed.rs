@@ -67,6 +67,7 @@ mod speed {
             me,
             listen,
             peers,
+            unlisted: Vec::new(),
             naming: Naming::default(),
             key: key.cloned(),
             mtu,

@@ -184,6 +184,7 @@ impl Rendezvous {
                     me,
                     listen,
                     peers: all
+                    unlisted: Vec::new(),
                         .into_iter()
                         .filter(|(place, _)| *place != me)
                         .map(|(place, address)| (place, address.into()))

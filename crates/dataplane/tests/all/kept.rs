@@ -48,6 +48,7 @@ fn attach(nodes: usize, ports: &[String], claim: Option<Claim>) -> Kernel {
         me: PeerId::SWITCH,
         listen: here,
         peers: Vec::new(),
+        unlisted: Vec::new(),
         naming: Naming::default(),
         key: Some(Key::from_bytes([9; 32])),
         mtu: 1500,

@@ -174,6 +174,7 @@ impl RackFile {
                     me: place,
                     listen,
                     peers,
+                    unlisted: Vec::new(),
                     naming,
                     key,
                     mtu,

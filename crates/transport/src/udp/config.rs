@@ -19,6 +19,8 @@ pub struct UdpConfig {
     pub listen: SocketAddr,
     /// Where the other peers receive. Observers are not among them: they are answered where they ask from.
     pub peers: Vec<(PeerId, Advertised)>,
+    /// Peers that may come, from wherever that is: they are answered there, too, and the switch says so to whoever asks.
+    pub unlisted: Vec<PeerId>,
     /// Names.
     pub naming: Naming,
     /// The rack's key. Without one, only loopback addresses are bound, and nothing is authenticated.
@@ -82,7 +84,8 @@ impl UdpConfig {
         }
         for (at, (peer, advertised)) in self.peers.iter().enumerate() {
             let peer = *peer;
-            if peer == self.me || self.peers[..at].iter().any(|&(other, _)| other == peer) {
+            let again = self.peers[..at].iter().any(|&(other, _)| other == peer);
+            if peer == self.me || again || self.unlisted.contains(&peer) {
                 return Err(Error::Twice { peer });
             }
             if let Some(address) = advertised.address().filter(|it| self.reach().to(*it).is_none()) {

@@ -318,6 +318,10 @@ impl UdpTransport {
         self.lost(sender.reassembly.clear());
         sender.session = Some(Arc::clone(&session));
         peer.begin(session);
+        if peer.id.as_node().is_some() && peer.whereabouts.is_unlisted() {
+            // It may come back elsewhere, and then its silence is all that there is of it.
+            self.finder.begin(&self.peers, self.reach);
+        }
         self.handshakes.accept(peer.id);
         self.sessions.fetch_add(1, Relaxed);
     }

@@ -136,7 +136,7 @@ impl Session {
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) id: PeerId,
-    /// Where it is; observers are where they ask from.
+    /// Where it is; observers and peers that are not listed are where they ask from.
     pub(super) whereabouts: Whereabouts,
     /// The last counter used for it.
     counter: AtomicU64,

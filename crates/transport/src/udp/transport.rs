@@ -84,8 +84,9 @@ impl UdpTransport {
         let observer = (config.me != PeerId::OBSERVER).then_some((PeerId::OBSERVER, None));
         let configured =
             config.peers.iter().map(|(peer_id, advertised)| (*peer_id, Some(advertised.clone())));
+        let unlisted = config.unlisted.iter().filter(|peer_id| **peer_id != config.me).map(|it| (*it, None));
         let reach = config.reach();
-        for (peer_id, advertised) in observer.into_iter().chain(configured) {
+        for (peer_id, advertised) in observer.into_iter().chain(configured).chain(unlisted) {
             let advertised = advertised.filter(|_| peer_id != PeerId::OBSERVER);
             let challenge = random::nonce().map_err(Error::Random)?;
             let whereabouts = Whereabouts::new(advertised, reach);
@@ -121,7 +122,7 @@ impl UdpTransport {
             started: Instant::now(),
         };
         for peer in transport.peers.iter().flatten() {
-            if peer.id != PeerId::OBSERVER {
+            if !peer.whereabouts.is_unlisted() {
                 transport.handshakes.greet(peer.id);
             }
             transport.ask(peer, None);
@@ -154,13 +155,14 @@ impl UdpTransport {
         Nanos(self.started.elapsed().as_nanos() as u64)
     }
 
-    /// Asks a peer for its session, but not too often: at its address or, if it has none, where a message came from.
+    /// Asks a peer for its session, but not too often: at its address or, if it has none, where a message came from, or where it was last.
     pub(super) fn ask(&self, peer: &Peer, source: Option<SocketAddr>) {
         let mut greeting = peer.greeting();
         if !greeting.may_ask(self.now()) {
             return;
         }
-        if let Some(address) = peer.address().or(source) {
+        let last = || peer.session().map(|session| session.address);
+        if let Some(address) = peer.address().or(source).or_else(last) {
             self.greet(peer, &greeting, 0, address);
         }
         if greeting.may_inquire(self.now()) {

@@ -7,6 +7,9 @@
 //! A peer whose process advertises something else than the rack file says (`--advertise`) tells that itself, in a session:
 //! whoever it greets, and through the switch everybody who asks. The record is the wire form of the peer, and the text;
 //! without a text it asks.
+//!
+//! A peer that is not listed is where it speaks from. Nothing is remembered of it but its session: of the switch, too, others learn
+//! where to greet it, and no more.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -66,7 +69,7 @@ pub(super) struct Whereabouts {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// None: an observer, who is where it asks from.
+    /// None: an observer or a peer that is not listed, who is where it asks from.
     advertised: Option<Advertised>,
     /// It was told, and not in the rack file.
     told: bool,
@@ -126,6 +129,11 @@ impl Whereabouts {
             Some(Advertised::Name(name)) => Some(name.clone()),
             _ => None,
         }
+    }
+
+    /// True if nobody has said where it is: it is where it speaks from.
+    pub(super) fn is_unlisted(&self) -> bool {
+        self.known().advertised.is_none()
     }
 
     /// Takes what was told. Returns false if that is no news.
@@ -298,7 +306,13 @@ impl UdpTransport {
             PeerId::from_wire(*peer_id).filter(|peer_id| *peer_id != self.me).ok_or(Cause::Malformed)?;
         let (peer, asking) = self.peer(peer_id).zip(self.peer(from)).ok_or(Cause::Malformed)?;
         if text.is_empty() {
-            if let Some(told) = peer.whereabouts.told().filter(|_| self.me == PeerId::SWITCH) {
+            let speaks_from = || {
+                let session = peer.session().filter(|_| peer.whereabouts.is_unlisted());
+                session.map(|session| session.address.into())
+            };
+            if self.me == PeerId::SWITCH
+                && let Some(told) = peer.whereabouts.told().or_else(speaks_from)
+            {
                 self.send_whereabouts(asking, peer_id, &told.to_string());
             }
             return Ok(());
@@ -306,6 +320,12 @@ impl UdpTransport {
         let text = std::str::from_utf8(text).ok().filter(|_| from == peer_id || from == PeerId::SWITCH);
         let whence = format!("as {from} has said");
         let told = text.and_then(|text| Advertised::parse(text, &whence)).ok_or(Cause::Malformed)?;
+        if let Some(address) = told.address().filter(|_| from != peer_id && peer.whereabouts.is_unlisted()) {
+            // It is asked there, and answers from where it is.
+            let address = self.reach.to_learned(address).ok_or(Cause::Unreachable)?;
+            self.greet(peer, &peer.greeting(), 0, address);
+            return Ok(());
+        }
         let is_name = told.address().is_none();
         if peer.whereabouts.learn(told, self.reach) {
             info!(target: "rackmem", peer = %peer_id, address = text, "it is to be reached elsewhere than the rack file says");
@@ -343,6 +363,7 @@ mod tests {
             me,
             listen,
             peers,
+            unlisted: Vec::new(),
             naming,
             key: None,
             mtu: 1_500,

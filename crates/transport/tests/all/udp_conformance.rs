@@ -48,6 +48,7 @@ impl<const MTU: usize, const KEY: bool, const SINGLES: bool> Rack for UdpRack<MT
             me,
             listen: self.address(me),
             peers,
+            unlisted: Vec::new(),
             naming: Naming::default(),
             key,
             mtu: MTU,

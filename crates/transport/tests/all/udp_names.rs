@@ -86,7 +86,7 @@ fn until_heard(from: &UdpTransport, to: &UdpTransport, others: &[&UdpTransport])
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        assert!(start.elapsed() < TIMEOUT, "nothing arrives");
+        assert!(start.elapsed() < TIMEOUT, "nothing arrives from {:?} at {:?}", from.me(), to.me());
     }
 }
 
@@ -201,4 +201,46 @@ fn who_says_where_it_is_reached_is_reached_there_by_all_and_the_switch_tells_the
     until_heard(&switch, &b, &[&a]);
     until_heard(&a, &b, &[&switch]);
     until_heard(&b, &a, &[&switch]);
+}
+
+#[test]
+fn a_peer_that_is_not_listed_is_answered_where_it_speaks_from_and_found_through_the_switch() {
+    for key in [None, key(1)] {
+        let unlisted = |me, peers: &[(PeerId, SocketAddr)], who: &[PeerId]| {
+            bound(&UdpConfig { unlisted: who.to_vec(), ..config(me, peers, key.clone(), 1_500) })
+        };
+        let switch = unlisted(PeerId::SWITCH, &[], &[A, C]);
+        let of_switch = [(PeerId::SWITCH, address(&switch))];
+        let a = unlisted(A, &of_switch, &[C]);
+        // Neither of the two has the other on its list.
+        let c = unlisted(C, &of_switch, &[A]);
+        until_heard(&c, &switch, &[&a]);
+        until_heard(&switch, &c, &[&a]);
+        // What the switch tells of A it has to have from somewhere.
+        until_heard(&a, &switch, &[&c]);
+        until_heard(&a, &c, &[&switch]);
+        until_heard(&c, &a, &[&switch]);
+        // It comes back elsewhere, and the other way round.
+        drop(c);
+        let c = unlisted(C, &of_switch, &[A]);
+        until_heard(&c, &switch, &[&a]);
+        until_heard(&c, &a, &[&switch]);
+        drop(a);
+        let a = unlisted(A, &of_switch, &[C]);
+        until_heard(&a, &switch, &[&c]);
+        until_heard(&c, &a, &[&switch]);
+        // Who is on no list at all is not talked to.
+        let b = bound(&config(B, &of_switch, key.clone(), 1_500));
+        say(&b, PeerId::SWITCH, b"hello");
+        std::thread::sleep(Duration::from_millis(20));
+        receive(&switch, &mut Vec::new());
+        assert!(!switch.is_connected(B) && switch.is_connected(C));
+    }
+}
+
+#[test]
+fn a_peer_cannot_be_listed_and_unlisted() {
+    let twice = UdpConfig { unlisted: vec![B], ..config(A, &[(B, loopback())], None, 1_500) };
+    let refused = UdpTransport::bind(&twice).expect_err("it is in both lists").to_string();
+    assert!(refused.contains("more than one address"), "{refused}");
 }

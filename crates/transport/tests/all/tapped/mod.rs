@@ -55,6 +55,7 @@ pub(crate) fn config(me: PeerId, peers: &[(PeerId, SocketAddr)], key: Option<Key
         me,
         listen: loopback(),
         peers: peers.iter().map(|&(peer, address)| (peer, address.into())).collect(),
+        unlisted: Vec::new(),
         naming: Naming::default(),
         key,
         mtu,
