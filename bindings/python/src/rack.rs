@@ -159,7 +159,7 @@ impl Rack {
         })?;
         let open = self.shared.open()?;
         // What has copies cannot be mapped.
-        let mapped = if self.joined && region.addr().home().index() < self.nodes {
+        let mapped = if self.joined && !open.config().has_copies(region.addr().home()) {
             Some(py.detach(|| open.map(&region)).map_err(|why| why.raised())?)
         } else {
             None

@@ -254,7 +254,7 @@ pub unsafe extern "C" fn rackmem_rack_info(rack: RackmemRack, info: *mut Rackmem
             is_embedded: open.own.is_none(),
             is_fenced: open.rack.is_fenced(),
             epoch: open.rack.epoch(),
-            up: config.ids().filter(|id| open.rack.is_up(*id)).fold(0, |up, id| up | 1 << id.0),
+            up: (0..64).map(NodeId).filter(|id| open.rack.is_up(*id)).fold(0, |up, id| up | 1 << id.0),
             block_size: config.block_size.len() as u64,
             memory: config.memory,
         });
@@ -349,7 +349,7 @@ pub unsafe extern "C" fn rackmem_thread_open(
         // SAFETY: the caller promises it.
         let to = unsafe { To::cleared(thread, "thread", RackmemThread { id: 0 }) }?;
         let nodes = open.rack.config().nodes;
-        if usize::from(node) >= nodes || open.own().is_some_and(|own| own != node) {
+        if open.own().map_or(usize::from(node) >= nodes, |own| own != node) {
             let here =
                 open.own().map_or_else(|| format!("nodes 0 to {}", nodes - 1), |own| format!("node {own}"));
             let text = format_args!("node {node} is not in this process: it has {here}");

@@ -6,7 +6,6 @@ use live::actor::{Allocated, Failure};
 use live::memory::regions::Shape;
 use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
 
-use crate::addresses::of_a_node;
 use crate::copies::can_have_copies;
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
@@ -23,14 +22,15 @@ impl NodeHandle {
     /// # Errors
     /// [`Error::BadSize`], [`Error::OutOfMemory`], [`Error::NoSuchNode`], [`Error::NodeDown`].
     pub fn alloc(&mut self, len: u64, home: NodeId, discipline: Discipline) -> Result<GlobalAddr, Error> {
-        let home = match self.keeps_copies && can_have_copies(discipline) && home.index() < self.nodes() {
+        let is_node = !self.inner.has_copies(GlobalAddr::new(home, 0));
+        let home = match self.keeps_copies && can_have_copies(discipline) && is_node {
             true => self.memory_near(home)?,
             false => home,
         };
         if self.is_attached() {
             return self.ask_to_alloc(len, home, discipline);
         }
-        if discipline == Discipline::Locked && home.index() >= self.nodes() {
+        if discipline == Discipline::Locked && !is_node {
             return lasting::make(self, len, home);
         }
         let bytes = usize::try_from(len).unwrap_or(usize::MAX);
@@ -63,7 +63,7 @@ impl NodeHandle {
         if len == 0 || len > most {
             return Err(Error::BadSize { len, most });
         }
-        of_a_node(GlobalAddr::new(home, 0), self.memories())?;
+        self.inner.in_some_memory(GlobalAddr::new(home, 0))?;
         self.at_node().alloc(len, home, discipline).map_err(|why| match why {
             Failure::Fenced => Error::Fenced,
             Failure::Refused(Refusal::NodeDown) => Error::NodeDown { addr: GlobalAddr::new(home, 0) },
@@ -78,7 +78,7 @@ impl NodeHandle {
     /// # Errors
     /// [`Error::NotAnAllocation`], [`Error::NoSuchNode`].
     pub fn free(&mut self, addr: GlobalAddr) -> Result<(), Error> {
-        of_a_node(addr, self.memories())?;
+        self.inner.in_some_memory(addr)?;
         self.free_of(addr, None)
     }
 

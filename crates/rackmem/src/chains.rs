@@ -169,7 +169,7 @@ impl NodeHandle {
     /// # Errors
     /// [`Error::Unallocated`], [`Error::WrongDiscipline`], [`Error::NoSuchNode`], [`Error::NodeDown`].
     pub fn chains_at(&mut self, addr: GlobalAddr) -> Result<Chains, Error> {
-        of_a_node(addr, self.nodes())?;
+        of_a_node(addr, self.inner.nodes_known())?;
         let inner = Arc::clone(&self.inner);
         let store = if self.is_attached() {
             self.ask_to_open_store(addr)?

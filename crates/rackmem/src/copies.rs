@@ -34,12 +34,19 @@ impl NodeHandle {
 
     /// The memory with copies that this node serves first.
     pub(crate) fn memory_near(&self, near: NodeId) -> Result<NodeId, Error> {
-        of_a_node(GlobalAddr::new(near, 0), self.nodes())?;
+        of_a_node(GlobalAddr::new(near, 0), self.inner.nodes_known())?;
         if self.inner.config.copies == 1 {
             return Err(Error::NoCopies);
         }
-        let memory = if self.inner.is_embedded() { near.index() } else { self.nodes() + near.index() };
+        // There is one for each node that the rack began with; one that was added uses those of others.
+        let nth = near.index() % self.nodes();
+        let memory = if self.inner.is_embedded() { nth } else { self.inner.config.places() + nth };
         Ok(NodeId(u16::try_from(memory).expect("at most 64 memories")))
+    }
+
+    /// True if what is at this address has copies.
+    pub fn has_copies(&self, addr: GlobalAddr) -> bool {
+        self.inner.has_copies(addr)
     }
 
     /// From now on, whatever coherent memory this handle allocates has copies, or none, and so have locks: [`NodeHandle::alloc`] is then
@@ -81,7 +88,7 @@ impl NodeHandle {
 impl Inner {
     /// Names are kept in memories with copies.
     pub(crate) fn names_have_copies(&self) -> bool {
-        self.memories_named() > self.config.nodes
+        !self.is_embedded() && self.config.copies > 1
     }
 
     /// The node that has a memory now, as far as this process knows.

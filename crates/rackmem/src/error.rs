@@ -340,6 +340,11 @@ pub enum JoinError {
         /// What came from there was not made with this rack's key.
         other_key: bool,
     },
+    /// The switch's rack file has no such node.
+    Unlisted {
+        /// The node asked for.
+        node: NodeId,
+    },
     /// The switch has other settings, or is of another version: the two refuse each other, and always will.
     Refused(Refusal),
 }
@@ -366,6 +371,10 @@ impl fmt::Display for JoinError {
                 };
                 write!(f, "the switch{at} has not let this node in within {} s: {why}", timeout.as_secs())
             }
+            Self::Unlisted { node } => write!(
+                f,
+                "the switch's rack file has no {node}: append its [[node]] there, too; the switch reads it again while the node calls"
+            ),
             Self::Refused(refusal) => refusal.fmt(f),
         }
     }

@@ -15,7 +15,7 @@ use live::networked::lease::Lease;
 use node::{Access, FrameId, Window};
 use wire::{BlockSize, BlockTag, GlobalAddr, NodeId, SlotId};
 
-use crate::addresses::{aligned, in_range, inside_block, of_a_node};
+use crate::addresses::{aligned, in_range, inside_block};
 use crate::attach::Asking;
 use crate::error::Error;
 use crate::rack::Inner;
@@ -89,9 +89,16 @@ impl NodeHandle {
         self.node
     }
 
-    /// How many nodes the rack has.
+    /// How many nodes the rack began with, numbered from 0. All processes of the rack have the same number, as long as it lasts: so
+    /// programs place data by it. Nodes that were added since have higher numbers.
     pub fn nodes(&self) -> usize {
         self.inner.config.nodes
+    }
+
+    /// How many nodes there are or were, with those that were added, as far as this process knows. An attached one does not:
+    /// for it, as many as there may be.
+    pub fn nodes_known(&self) -> usize {
+        self.inner.nodes_known()
     }
 
     /// The rack's unit of coherence and of atomicity.
@@ -284,7 +291,7 @@ impl NodeHandle {
     #[cold]
     #[inline(never)]
     fn fetch(&mut self, addr: GlobalAddr, len: usize, access: Access) -> Result<Fetched, Error> {
-        of_a_node(addr, self.memories())?;
+        self.inner.in_some_memory(addr)?;
         self.report_hits();
         let (tag, start) = (self.tag(addr), self.block_size().offset_in_block(addr));
         let fetched = match access {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use live::actor::{Failure, ThreadContext};
 use wire::{GlobalAddr, NodeId, Refusal, SlotId};
 
-use crate::addresses::of_a_node;
 use crate::attach::AskedLock;
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
@@ -90,7 +89,7 @@ impl NodeHandle {
         mode: LockMode,
         once: bool,
     ) -> Result<Option<BlockLock>, Error> {
-        of_a_node(addr, self.memories())?;
+        self.inner.in_some_memory(addr)?;
         if self.is_attached() {
             let lock = self.ask_for_block_lock(addr, mode, once)?;
             return Ok(lock.map(|lock| BlockLock { _held: HeldBy::Daemon { _lock: lock } }));

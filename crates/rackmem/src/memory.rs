@@ -30,6 +30,11 @@ pub trait Memory {
     /// How many nodes the rack has.
     fn nodes(&self) -> usize;
 
+    /// The memory of that node; and if what is at `like` has copies, the one with copies that it serves first.
+    fn memory_like(&self, _like: GlobalAddr, near: NodeId) -> NodeId {
+        near
+    }
+
     /// The unit of coherence, and of atomicity.
     fn block_size(&self) -> BlockSize;
 
@@ -185,6 +190,11 @@ impl Memory for NodeHandle {
 
     fn nodes(&self) -> usize {
         NodeHandle::nodes(self)
+    }
+
+    fn memory_like(&self, like: GlobalAddr, near: NodeId) -> NodeId {
+        let with_copies = self.has_copies(like).then(|| self.memory_near(near).ok());
+        with_copies.flatten().unwrap_or(near)
     }
 
     fn block_size(&self) -> BlockSize {

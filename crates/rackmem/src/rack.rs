@@ -52,11 +52,6 @@ impl Inner {
     pub(crate) fn is_embedded(&self) -> bool {
         matches!(self.places, Places::Embedded(_))
     }
-
-    /// How many memories addresses name.
-    pub(crate) fn memories_named(&self) -> usize {
-        if self.is_embedded() { self.config.nodes } else { self.config.memories() }
-    }
 }
 
 /// The memories of the nodes in this process.
@@ -122,7 +117,7 @@ impl Inner {
     pub(crate) fn names(&self, keeper: NodeId) -> Option<&NameService> {
         match &self.places {
             Places::Embedded(_) => self.names.get(keeper.index()),
-            Places::Joined { node, .. } => match keeper.index().checked_sub(self.config.nodes) {
+            Places::Joined { node, .. } => match keeper.index().checked_sub(self.config.places()) {
                 Some(nth) => self.names.get(1 + nth),
                 None => self.names.first().filter(|_| node.id() == keeper),
             },
@@ -257,18 +252,20 @@ impl Rack {
             map_base: process.map_base,
             faults_in_place: process.faults_in_place,
         };
-        if node.index() >= config.nodes {
-            return Err(JoinError::NoSuchNode { node, nodes: config.nodes });
+        if node.index() >= config.places() {
+            return Err(JoinError::NoSuchNode { node, nodes: config.places() });
         }
         let handshakes = transport.handshakes();
         let joined = NetworkedNode::join(&setup, transport).map_err(|error| match error {
             live::networked::JoinError::Refused(refusal) => JoinError::Refused(refusal),
+            live::networked::JoinError::Unlisted => JoinError::Unlisted { node },
             live::networked::JoinError::NoAnswer => JoinError::NoAnswer {
                 timeout: process.join_timeout,
                 address: handshakes.as_ref().and_then(|all| all.address(PeerId::SWITCH)).map(str::to_owned),
                 other_key: !authenticates(handshakes.as_deref(), PeerId::SWITCH),
             },
         })?;
+        let config = Config { nodes: joined.founders(), ..config };
         Ok(Self::of(Places::Joined { node: joined, strict: process.strict }, config))
     }
 
@@ -291,7 +288,7 @@ impl Rack {
             let longest = if answered { 3 * timeout + UNANSWERED } else { UNANSWERED };
             let attempt = ProcessConfig { join_timeout: longest.min(process.join_timeout), ..*process };
             match Self::join_over(config.clone(), node, &attempt, Arc::clone(transport)) {
-                Err(JoinError::NoAnswer { .. }) if go_on() => {}
+                Err(JoinError::NoAnswer { .. } | JoinError::Unlisted { .. }) if go_on() => {}
                 ended => return ended,
             }
         }
@@ -304,7 +301,7 @@ impl Rack {
         let handshakes = node.transport().handshakes();
         let (nodes, all) = (Arc::downgrade(node), handshakes.clone());
         let others =
-            (0..self.inner.config.nodes).map(|id| NodeId(u16::try_from(id).expect("at most 64 nodes")));
+            (0..self.inner.config.places()).map(|id| NodeId(u16::try_from(id).expect("at most 64 nodes")));
         let others: Vec<_> = others.filter(|id| *id != node.id()).collect();
         // Who is in the rack can be reached, or requests to it wait for ever.
         let expected = move || {
@@ -326,7 +323,7 @@ impl Rack {
             Places::Embedded(_) => config.ids().map(|id| NameService::new(id, 0, false)).collect(),
             Places::Joined { node, .. } => {
                 let own = NameService::new(node.id(), node.incarnation().0, node.has_returned());
-                let with_copies = (config.nodes..config.memories())
+                let with_copies = (config.places()..config.memories())
                     .map(|id| NameService::in_memory(NodeId(u16::try_from(id).expect("at most 64"))));
                 std::iter::once(own).chain(with_copies).collect()
             }
@@ -377,7 +374,7 @@ impl Rack {
         match &self.inner.places {
             Places::Embedded(_) => node.index() < self.inner.config.nodes,
             Places::Joined { node: own, .. } if own.id() == node => !own.lease().is_fenced(),
-            Places::Joined { node: own, .. } => node.index() < self.inner.config.nodes && own.is_alive(node),
+            Places::Joined { node: own, .. } => node.index() < own.nodes_known() && own.is_alive(node),
             Places::Attached(attached) => attached.node() == node && !attached.is_detached(),
         }
     }
@@ -460,7 +457,7 @@ impl Rack {
     /// # Panics
     /// If the rack has no such node in this process.
     pub fn node(&self, node: NodeId) -> NodeHandle {
-        let nodes = self.inner.config.nodes;
+        let nodes = self.inner.nodes_known();
         assert!(node.index() < nodes, "this rack has nodes 0 to {}, and no {node}", nodes - 1);
         assert!(self.inner.here().any(|here| here == node), "{node} is in another process");
         let number = self.inner.handles.fetch_add(1, Ordering::Relaxed);

@@ -61,7 +61,7 @@ impl NodeHandle {
         addr: GlobalAddr,
         needs: Discipline,
     ) -> Result<(Opened, Option<RegionName>), Error> {
-        of_a_node(addr, self.nodes())?;
+        of_a_node(addr, self.inner.nodes_known())?;
         let (opened, name) = match self.inner.joined() {
             Some(joined) => {
                 let opened = joined.open_region(&mut self.context, addr).map_err(|why| match why {
@@ -105,7 +105,7 @@ impl NodeHandle {
             self.inner.memory(addr.home()).regions.end(addr);
             return Ok(());
         };
-        if addr.home().index() >= self.nodes() {
+        if self.inner.has_copies(addr) {
             // Memory with copies, in which there are none.
             return Ok(());
         }

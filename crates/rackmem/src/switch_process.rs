@@ -1,7 +1,8 @@
 //! The switch of a rack of processes.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Thread};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use dataplane::Claim;
@@ -13,6 +14,7 @@ use wire::NodeId;
 use crate::config::{Config, ConfigError, ProcessConfig};
 use crate::peers::PeerWatch;
 use crate::rack::random_session;
+use crate::rack_file::ListReader;
 
 /// 2020-01-01, in seconds since 1970: epochs are numbered from the seconds since then.
 const FIRST_SECOND: u64 = 1_577_836_800;
@@ -23,6 +25,21 @@ pub struct SwitchProcess {
     inner: NetworkedSwitch,
     handshakes: Option<Arc<Handshakes>>,
     nodes: usize,
+    /// Where nodes may be added while it runs.
+    list: Option<ListReader>,
+}
+
+/// Ends whoever reads the list, also if the switch panics: it would be waited for.
+struct EndOf<'a> {
+    ended: &'a AtomicBool,
+    reader: Thread,
+}
+
+impl Drop for EndOf<'_> {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Release);
+        self.reader.unpark();
+    }
 }
 
 impl SwitchProcess {
@@ -49,7 +66,18 @@ impl SwitchProcess {
             session: random_session(),
         };
         let handshakes = transport.handshakes();
-        Ok(Self { inner: NetworkedSwitch::new(&setup, transport), handshakes, nodes: config.nodes })
+        Ok(Self {
+            inner: NetworkedSwitch::new(&setup, transport),
+            handshakes,
+            nodes: config.nodes,
+            list: None,
+        })
+    }
+
+    /// Nodes that call and are not listed are looked for there.
+    #[must_use]
+    pub(crate) fn with_list(self, list: ListReader) -> Self {
+        Self { list: Some(list), ..self }
     }
 
     /// Its programs for blocks and locks run in the kernel, at these devices: every node is behind one of them, and takes single packets
@@ -82,7 +110,18 @@ impl SwitchProcess {
     }
 
     /// Works until told to stop, or until another process has taken over the programs that this one [kept](Claim).
+    ///
+    /// # Panics
+    /// If the system gives no thread.
     pub fn run(&mut self, stop: &AtomicBool) -> Ended {
-        self.inner.run(stop)
+        let Self { inner, list: Some(list), .. } = self else { return self.inner.run(stop) };
+        let (listing, ended) = (inner.listing(), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let reader = thread::Builder::new().name("rack file".to_owned());
+            let reader = reader.spawn_scoped(scope, || list.run(&listing, &ended));
+            let reader = reader.expect("the system gives a thread");
+            let _end = EndOf { ended: &ended, reader: reader.thread().clone() };
+            inner.run(stop)
+        })
     }
 }

@@ -72,7 +72,7 @@ impl From<&LockTimes> for Times {
 /// If the node of this handle is not in the rack any more.
 pub fn all(handle: &mut NodeHandle) -> Result<Vec<Lock>, NameError> {
     let names = handle.names("")?;
-    let nodes = (0..handle.nodes()).map(|node| NodeId(u16::try_from(node).expect("at most 64 nodes")));
+    let nodes = (0..handle.nodes_known()).map(|node| NodeId(u16::try_from(node).expect("at most 64 nodes")));
     let mut watched = Vec::new();
     for node in nodes {
         watched.extend(of(handle, node)?.into_iter().map(|lock| (node, lock)));
@@ -82,7 +82,9 @@ pub fn all(handle: &mut NodeHandle) -> Result<Vec<Lock>, NameError> {
 
 fn of(handle: &mut NodeHandle, node: NodeId) -> Result<Vec<WatchedLock>, NameError> {
     match handle.watched_locks(node) {
-        Err(NameError::Failed(rackmem::Error::NodeDown { .. })) => Ok(Vec::new()),
+        Err(NameError::Failed(rackmem::Error::NodeDown { .. } | rackmem::Error::NoSuchNode { .. })) => {
+            Ok(Vec::new())
+        }
         answer => answer,
     }
 }

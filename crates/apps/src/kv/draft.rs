@@ -63,11 +63,10 @@ impl KvStore {
             Placement::Spread => hash.home(nodes.into()),
             Placement::Local => NodeId(mem.node().0 % nodes),
         };
-        // Of a store that has copies all memory has some, whoever adds to it: it is as its root.
-        let first = if self.root.home().index() < mem.nodes() { 0 } else { mem.nodes() as u16 };
         let mut full = None;
         for further in 0..nodes {
-            let node = NodeId(first + (home.0 + further) % nodes);
+            // Of a store that has copies all memory has some, whoever adds to it.
+            let node = mem.memory_like(self.root, NodeId((home.0 + further) % nodes));
             match mem.alloc(len, node, Discipline::Coherent).await {
                 Err(error @ rackmem::Error::OutOfMemory { .. }) => full = full.or(Some(error)),
                 other => return Ok(other?),

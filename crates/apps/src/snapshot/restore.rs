@@ -139,7 +139,8 @@ impl<R: Read + Seek> Snapshot<R> {
         // From here on it is there, whoever dies.
         let Target { handle, .. } = target;
         handle.sync().map_err(|why| Error::Memory { name: name.to_owned(), why })?;
-        let copies = handle.name_info(name)?.addr.home().index() >= handle.nodes();
+        let addr = handle.name_info(name)?.addr;
+        let copies = handle.has_copies(addr);
         let End { bytes, entries, .. } = self.end;
         Ok(Restored { about: self.about.clone(), made, copies, bytes, entries })
     }

@@ -184,11 +184,11 @@ impl Rendezvous {
                     me,
                     listen,
                     peers: all
-                    unlisted: Vec::new(),
                         .into_iter()
                         .filter(|(place, _)| *place != me)
                         .map(|(place, address)| (place, address.into()))
                         .collect(),
+                    unlisted: Vec::new(),
                     naming: udp::Naming::default(),
                     key: Some(udp::Key::from_bytes(*key)),
                     mtu: wire.as_ref().map_or(udp::UdpConfig::usual_mtu(listen), |_| network::MTU),

@@ -26,7 +26,7 @@ impl SwitchPrograms {
     /// If the chip has no capacity for its programs.
     pub(crate) fn new(config: &Config, mtu: Mtu) -> Self {
         let (coherence, locks) = config.directories();
-        let relay = Relay::new(config.nodes, config.steers(), mtu);
+        let relay = Relay::new(config.places(), config.steers(), mtu);
         Self { coherence, locks, relay, received: 0, sent: 0 }
     }
 

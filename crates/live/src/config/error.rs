@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{MOST_COPIES, MOST_NODES_WITH_COPIES};
+use super::MOST_COPIES;
 
 use wire::Copyset;
 
@@ -18,6 +18,13 @@ pub enum ConfigError {
     Nodes {
         /// How many were asked for.
         asked: usize,
+    },
+    /// The rack may come to have fewer nodes than it begins with, or more than a copyset can name.
+    MostNodes {
+        /// How many were asked for.
+        asked: usize,
+        /// Those that it begins with.
+        nodes: usize,
     },
     /// The cache does not hold one bucket, or has more frames than can be numbered.
     Cache {
@@ -102,6 +109,13 @@ impl fmt::Display for ConfigError {
                     Copyset::NODES
                 )
             }
+            Self::MostNodes { asked, nodes } => {
+                write!(
+                    f,
+                    "a rack of {nodes} nodes cannot come to have {asked}: {nodes} to {} are possible; change `most_nodes`",
+                    Copyset::NODES
+                )
+            }
             Self::Cache { asked, least, most } => {
                 write!(
                     f,
@@ -117,7 +131,8 @@ impl fmt::Display for ConfigError {
             Self::Copies { asked, nodes } => {
                 write!(
                     f,
-                    "{asked} copies on {nodes} nodes are not possible: 1 to {MOST_COPIES} are, on as many nodes or more, and more than one on at most {MOST_NODES_WITH_COPIES}; change `copies`"
+                    "{asked} copies on {nodes} nodes are not possible: 1 to {MOST_COPIES} are, on as many nodes or more, and with more than one the rack begins with at most {} nodes less `most_nodes`; change `copies`",
+                    Copyset::NODES
                 )
             }
             Self::SwitchEntries { asked, most } => {

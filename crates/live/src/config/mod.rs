@@ -26,6 +26,9 @@ pub const MOST_COPIES: usize = 3;
 /// A rack with copies has at most so many nodes: its memories have ids behind theirs, and a set names 64.
 pub const MOST_NODES_WITH_COPIES: usize = Copyset::NODES / 2;
 
+/// Room for nodes that a rack has if it begins with no more.
+const USUAL_PLACES: usize = 16;
+
 /// The most bytes that are read where the block is.
 const LONGEST_PEEK: u32 = 2048;
 
@@ -33,8 +36,10 @@ const LONGEST_PEEK: u32 = 2048;
 /// blocks, 64 MiB of cache and 256 MiB of memory each (memory is taken from the system as it is used).
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// How many nodes: 1 to 64.
+    /// How many nodes: 1 to 64. Of a rack of processes: those that it begins with.
     pub nodes: usize,
+    /// How many nodes a rack of processes may come to have: others can be added while it runs. None: no more than it begins with.
+    pub most_nodes: Option<usize>,
     /// The unit of coherence and of atomicity.
     pub block_size: BlockSize,
     /// Bytes of cache on every node.
@@ -85,6 +90,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             nodes: 8,
+            most_nodes: None,
             block_size: BlockSize::DEFAULT,
             cache: 64 << 20,
             memory: 256 << 20,
@@ -165,8 +171,11 @@ impl Config {
         if !(least..=most).contains(&self.memory) {
             return Err(ConfigError::Memory { asked: self.memory, least, most });
         }
+        if !(self.nodes..=Copyset::NODES).contains(&self.places()) {
+            return Err(ConfigError::MostNodes { asked: self.places(), nodes: self.nodes });
+        }
         let most = self.nodes.min(MOST_COPIES);
-        if !(1..=most).contains(&self.copies) || self.copies > 1 && self.nodes > MOST_NODES_WITH_COPIES {
+        if !(1..=most).contains(&self.copies) || self.memories() > Copyset::NODES {
             return Err(ConfigError::Copies { asked: self.copies, nodes: self.nodes });
         }
         if self.refill < self.block_size.bytes() {
@@ -201,9 +210,29 @@ impl Config {
         Ok(())
     }
 
-    /// How many memories addresses of a rack of processes name: one of each node, and as many with copies if there are such.
-    pub const fn memories(&self) -> usize {
-        if self.copies > 1 { 2 * self.nodes } else { self.nodes }
+    /// The nodes that the rack may come to have: what counts nodes by their numbers counts to this.
+    pub fn places(&self) -> usize {
+        self.most_nodes.unwrap_or(self.nodes)
+    }
+
+    /// The nodes that a rack may come to have that begins with so many, if nobody says: room for some more.
+    pub const fn usual_places(nodes: usize, copies: usize) -> usize {
+        match (nodes, copies) {
+            (0..=USUAL_PLACES, _) => USUAL_PLACES,
+            (_, 0..=1) => Copyset::NODES,
+            _ => MOST_NODES_WITH_COPIES,
+        }
+    }
+
+    /// How many memories addresses of a rack of processes name: one of each node that there may be, and one with copies for each that the
+    /// rack begins with, if there are such.
+    pub fn memories(&self) -> usize {
+        self.places() + if self.copies > 1 { self.nodes } else { 0 }
+    }
+
+    /// True for an address in memory with copies, of a rack of processes.
+    pub fn has_copies(&self, memory: NodeId) -> bool {
+        (self.places()..self.memories()).contains(&memory.index())
     }
 
     /// The numbers of the nodes.
@@ -225,7 +254,8 @@ impl Config {
             // would notice a millisecond late.
             hold_time: HoldTime::NONE,
             backoff: Backoff { first: Nanos(400), most: Nanos::from_micros(50) },
-            ..node::NodeConfig::new(id, self.nodes, self.memory)
+            copied: self.nodes,
+            ..node::NodeConfig::new(id, self.places(), self.memory)
         }
     }
 
@@ -246,7 +276,7 @@ impl Config {
         node::locks::LockNodeConfig {
             in_switch: self.directory != Directory::Home,
             preference: self.own_first,
-            ..node::locks::LockNodeConfig::new(id, self.nodes)
+            ..node::locks::LockNodeConfig::new(id, self.places())
         }
     }
 
@@ -259,23 +289,23 @@ impl Config {
     /// The same with places for memories with copies.
     pub(crate) fn memory_with_copies(&self) -> NodeMemory {
         let memories = if self.copies > 1 { self.nodes } else { 0 };
-        self.memory().with_copies(self.nodes, memories)
+        self.memory().with_copies(self.places(), memories)
     }
 
     /// What the lock directory of the rack's switch is built for.
-    pub const fn lock_config(&self) -> switch::locks::DirectoryConfig {
+    pub fn lock_config(&self) -> switch::locks::DirectoryConfig {
         switch::locks::DirectoryConfig {
             at: LockEnd::Switch,
-            nodes: self.nodes,
+            nodes: self.places(),
             entries: self.lock_entries,
             epoch: SwitchEpoch(0),
         }
     }
 
     /// What the coherence program of the rack's switch is built for.
-    pub const fn switch_config(&self) -> coherence::SwitchConfig {
+    pub fn switch_config(&self) -> coherence::SwitchConfig {
         coherence::SwitchConfig {
-            nodes: self.nodes,
+            nodes: self.places(),
             entries: self.switch_entries,
             epoch: SwitchEpoch(0),
             queue: self.queue,

@@ -66,7 +66,7 @@ impl std::error::Error for NotMapped {}
 impl MappedMemory {
     /// Reserves the addresses when the node joins: later something else may have them.
     pub(super) fn reserve(setup: &NodeSetup) -> Self {
-        match Addresses::reserve(setup.map_base, setup.rack.nodes, setup.id) {
+        match Addresses::reserve(setup.map_base, setup.rack.places(), setup.id) {
             Ok(addresses) => Self::Reserved(Some(addresses.with_faults_in_place(setup.faults_in_place))),
             Err(why) => Self::Refused(Arc::new(why)),
         }

@@ -33,6 +33,7 @@
 //! | `names.rs` | what nodes ask of each other about names |
 //! | `lease.rs` | until when a node may trust what it has |
 //! | `switch.rs` | the switch's process |
+//! | `listing.rs` | the list of nodes, which may become longer |
 //! | `plane.rs` | where its coherence program runs if not in it |
 //! | `log.rs` | what their operators must know |
 //! | `report.rs` | what it tells whoever asks how the rack is |
@@ -44,6 +45,7 @@ mod driver;
 mod faults;
 mod in_flight;
 pub mod lease;
+mod listing;
 mod log;
 mod mapped;
 mod names;
@@ -57,6 +59,7 @@ mod turns_tests;
 pub mod verbs;
 
 pub use self::draining::Draining;
+pub use self::listing::Listing;
 pub use self::mapped::NotMapped;
 pub use self::names::NameServer;
 pub use self::node::{JoinError, NetworkedNode, NodeSetup};

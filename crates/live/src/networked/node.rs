@@ -1,6 +1,6 @@
 //! A node's process: joining the rack, being declared dead, leaving.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -58,6 +58,8 @@ pub struct NodeSetup {
 pub enum JoinError {
     /// The switch did not answer, or did not begin.
     NoAnswer,
+    /// The switch's list of nodes does not have this one.
+    Unlisted,
     /// The switch has other settings, or is of another version: that does not change by waiting.
     Refused(Refusal),
 }
@@ -101,6 +103,10 @@ pub struct NetworkedNode {
     view: Mutex<Arc<View>>,
     /// The node has had an incarnation before this one: what was named there is lost.
     returned: bool,
+    /// How many nodes the rack began with.
+    founders: usize,
+    /// Nodes are or were in the rack up to this one, as far as this node knows.
+    known: AtomicUsize,
     /// Taken after the membership, and last.
     log: Mutex<NodeLog>,
 }
@@ -118,7 +124,7 @@ impl NetworkedNode {
         let mut member = Member::new(
             MemberConfig {
                 node: setup.id,
-                nodes: setup.rack.nodes,
+                nodes: setup.rack.places(),
                 session: setup.session,
                 // A transport has what only one process can have: the node's port, or the lock of its socket.
                 sole: true,
@@ -129,24 +135,24 @@ impl NetworkedNode {
         let view = await_view(&mut member, &*transport, started, setup.timeout)?;
         let incarnation = view.incarnations[setup.id.index()].expect("a member is alive in its first view");
         let returned = member.roster().entries[setup.id.index()].returned;
-        let mut config = setup.rack.node(setup.id);
+        // This process may know of nodes that were added, or not: what the rack began with, the switch says.
+        let rack = &Config { nodes: member.roster().founders, ..setup.rack.clone() };
+        let mut config = rack.node(setup.id);
         config.incarnation = incarnation;
-        config.copies = setup.rack.copies;
-        config.refill = setup.rack.refill;
+        config.copies = rack.copies;
+        config.refill = rack.refill;
         config.retransmission =
             Retransmission::AfterRoundTrips { floor: RETRANSMISSION_FLOOR, most: RETRANSMISSION_MOST };
-        let locks = node::locks::LockNodeConfig {
-            retransmission: config.retransmission,
-            ..setup.rack.locks(setup.id)
-        };
+        let locks =
+            node::locks::LockNodeConfig { retransmission: config.retransmission, ..rack.locks(setup.id) };
         let room = transport.one_sided_room();
         let node = Arc::new_cyclic(|this| Self {
             this: this.clone(),
-            chains: ChainSide::new(setup.rack.steers(), setup.timing.timeout),
-            verbs: Verbs::new(setup.id, setup.rack.nodes, room, RETRANSMISSION_FLOOR),
+            chains: ChainSide::new(rack.steers(), setup.timing.timeout),
+            verbs: Verbs::new(setup.id, rack.places(), room, RETRANSMISSION_FLOOR),
             incarnation,
             id: setup.id,
-            memory: Arc::new(setup.rack.memory_with_copies()),
+            memory: Arc::new(rack.memory_with_copies()),
             actor: Actor::new(NodeMachines::new(Node::new(config), locks), Nanos::MAX),
             transport,
             lease: Arc::default(),
@@ -166,6 +172,8 @@ impl NetworkedNode {
             scheduling: setup.scheduling,
             view: Mutex::new(Arc::new(view.clone())),
             returned,
+            founders: rack.nodes,
+            known: AtomicUsize::new(rack.nodes),
             log: Mutex::default(),
         });
         node.log().on_joined(setup.id, view.epoch, incarnation);
@@ -198,6 +206,16 @@ impl NetworkedNode {
     /// True if the node has had an incarnation before this one, whose memory is lost.
     pub const fn has_returned(&self) -> bool {
         self.returned
+    }
+
+    /// How many nodes the rack began with: the same number in all of its processes.
+    pub const fn founders(&self) -> usize {
+        self.founders
+    }
+
+    /// How many nodes the rack has had so far, as far as this node knows: those that were added, too.
+    pub fn nodes_known(&self) -> usize {
+        self.known.load(Ordering::Relaxed)
     }
 
     /// The incarnation of the node that this process is.
@@ -400,6 +418,8 @@ impl NetworkedNode {
             }
         }
         self.deliver(self.id, machines, context);
+        let added = view.live().iter().map(|node| node.index() + 1).max();
+        self.known.fetch_max(added.unwrap_or(0), Ordering::Relaxed);
         self.chains.begin_epoch(view.epoch);
         self.begin_connections(context, view);
     }
@@ -495,5 +515,5 @@ fn await_view(
             transport.wait(member.next_deadline().saturating_sub(now).min(Nanos::from_millis(10)));
         }
     }
-    Err(JoinError::NoAnswer)
+    Err(if member.is_unlisted() { JoinError::Unlisted } else { JoinError::NoAnswer })
 }

@@ -9,6 +9,7 @@ use membership::{Message, Timing};
 use transport::{Body, Cause, Contents, Outgoing, PeerId, Transport};
 use wire::{Nanos, NodeId, SwitchEpoch};
 
+use super::listing::Listing;
 use super::log::SwitchLog;
 use super::node::now_since;
 use super::plane::DataPlane;
@@ -67,6 +68,7 @@ pub struct NetworkedSwitch {
     began: bool,
     entries: usize,
     watch: Watch,
+    listing: Listing,
     /// When to report next.
     report_at: Nanos,
     log: SwitchLog,
@@ -80,7 +82,8 @@ impl NetworkedSwitch {
             programs: SwitchPrograms::new(&setup.rack, mtu_of(transport.one_sided_room())),
             coordinator: Coordinator::new(
                 CoordinatorConfig {
-                    nodes: setup.rack.nodes,
+                    nodes: setup.rack.places(),
+                    listed: setup.rack.nodes,
                     copies: setup.rack.copies,
                     origin: setup.origin,
                     session: setup.session,
@@ -97,6 +100,7 @@ impl NetworkedSwitch {
             began: false,
             entries: setup.rack.switch_entries,
             watch: Watch::default(),
+            listing: Listing::default(),
             report_at: Nanos::ZERO,
             log: SwitchLog::default(),
         }
@@ -113,6 +117,11 @@ impl NetworkedSwitch {
     /// Where it leaves its reports.
     pub fn watch(&self) -> Watch {
         self.watch.clone()
+    }
+
+    /// Where it says which nodes want to be listed, and is told how many are.
+    pub fn listing(&self) -> Listing {
+        self.listing.clone()
     }
 
     fn report(&mut self, now: Nanos) -> SwitchReport {
@@ -267,6 +276,11 @@ impl NetworkedSwitch {
             },
         });
         self.apply(now, effects);
+        if let Some(node) = self.coordinator.take_unlisted() {
+            // It calls again.
+            self.coordinator.list(self.listing.listed());
+            self.listing.ask_for(node);
+        }
         if !self.outgoing.is_empty() {
             transport.flush(&mut self.outgoing);
         }

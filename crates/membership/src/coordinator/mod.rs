@@ -395,7 +395,6 @@ impl Coordinator {
         // Whoever has been in the rack was on the list of the coordinator before this one.
         if !self.is_listed(beat.node) && beat.epoch.0 == 0 {
             self.unlisted = Some(beat.node);
-            self.counters.refused += 1;
             return self.pulse(beat, 0, Standing::Unlisted, out);
         }
         if self.is_over(beat.node, beat.session, beat.epoch) {

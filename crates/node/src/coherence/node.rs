@@ -96,11 +96,7 @@ impl<R: Rules> Node<R> {
         );
         assert!(config.id.index() < config.nodes, "{} of {} nodes", config.id, config.nodes);
         let copies = Copies::new(&config);
-        assert!(
-            config.memories() <= Copyset::NODES,
-            "addresses name 64 memories, not {}",
-            config.memories()
-        );
+        assert!(config.memories() <= Copyset::NODES, "addresses name 64 memories, not {}", config.memories());
         Self {
             rules,
             copied: copies.kept_by(config.id).map(|id| (id, HomeAgent::of(id, &config))).collect(),

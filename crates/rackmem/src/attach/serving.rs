@@ -26,7 +26,6 @@ use super::line::{Cut, Line};
 use super::message::Request;
 use super::operation::Operation;
 use super::server::Shared;
-use crate::addresses::of_a_node;
 use crate::error::Error;
 use crate::handle::NodeHandle;
 
@@ -138,7 +137,7 @@ impl Serving<'_> {
             }
             Operation::Free { addr, incarnation } => {
                 known.forget(addr);
-                done(of_a_node(addr, handle.memories()).and_then(|()| handle.free_of(addr, incarnation)))
+                done(handle.inner.in_some_memory(addr).and_then(|()| handle.free_of(addr, incarnation)))
             }
             Operation::Sync => done(handle.sync()),
             Operation::Lock { addr, mode, once } => locks.lock(handle, (shared, line), addr, mode, once)?,

@@ -68,6 +68,7 @@ impl Region {
     /// The lock of `len` bytes at `addr`, rounded up to whole words.
     pub(super) fn new(handle: &NodeHandle, addr: GlobalAddr, len: u64) -> Result<Self, Error> {
         let inner = Arc::clone(&handle.inner);
+        inner.in_some_memory(addr)?;
         let len = region_of(addr, len, handle.memories(), (inner.largest_region(), inner.config.memory))?;
         Ok(Self { inner, addr, len, is_headed: false })
     }

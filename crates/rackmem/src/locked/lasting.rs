@@ -86,7 +86,7 @@ impl HeldLasting {
 impl Inner {
     /// True if a lock at this address is one of these.
     pub(crate) fn is_lasting(&self, addr: GlobalAddr) -> bool {
-        addr.home().index() >= self.config.nodes
+        self.has_copies(addr)
     }
 }
 

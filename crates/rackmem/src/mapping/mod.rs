@@ -125,8 +125,8 @@ impl Rack {
         if !addr.bits().is_multiple_of(8) {
             return Err(MapError::Unaligned { addr });
         }
-        let (nodes, most) = (self.inner.config.nodes, self.inner.config.memory);
-        if (nodes..self.inner.memories_named()).contains(&addr.home().index()) {
+        let (nodes, most) = (self.inner.nodes_known(), self.inner.config.memory);
+        if self.inner.has_copies(addr) {
             return Err(MapError::HasCopies { addr });
         }
         in_range(addr, len as u64, nodes, most)?;

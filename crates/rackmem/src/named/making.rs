@@ -93,7 +93,7 @@ pub(super) fn take_away(handle: &mut NodeHandle, info: &NamedInfo) -> Result<Opt
     };
     match gone {
         // The node is gone that had it to give: of memory with copies, it stays allocated.
-        Err(Error::NodeDown { .. }) if addr.home().index() >= handle.nodes() => Ok(Some(0)),
+        Err(Error::NodeDown { .. }) if handle.inner.has_copies(addr) => Ok(Some(0)),
         // Somebody has freed it by its address.
         Err(Error::Unallocated { .. } | Error::NotAnAllocation { .. }) => Ok(Some(0)),
         gone => gone,

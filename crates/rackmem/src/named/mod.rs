@@ -46,7 +46,6 @@ pub(crate) use service::{NameService, serve};
 pub use spec::{NamedInfo, NamedSpec};
 pub use value::{ByteValue, Value};
 
-use crate::addresses::of_a_node;
 use crate::copies::can_have_copies;
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
@@ -249,7 +248,7 @@ impl NodeHandle {
     }
 
     fn keeper_at(&self, home: usize) -> NodeId {
-        let keeper = if self.inner.names_have_copies() { self.nodes() + home } else { home };
+        let keeper = if self.inner.names_have_copies() { self.inner.config.places() + home } else { home };
         NodeId(u16::try_from(keeper).expect("at most 64 nodes and memories"))
     }
 
@@ -317,7 +316,7 @@ impl NodeHandle {
     /// What an attached application asks, and is answered. None: that is no request.
     pub(crate) fn ask_names_for(&mut self, home: NodeId, request: &[u8]) -> Option<Result<Vec<u8>, Error>> {
         let request = Request::parse(&request::words_of(request)).filter(|asked| asked.keeper == home)?;
-        let asked = of_a_node(GlobalAddr::new(home, 0), self.memories());
+        let asked = self.inner.in_some_memory(GlobalAddr::new(home, 0));
         let answer = asked.and_then(|()| self.ask_names_once(&request));
         Some(answer.map(|answer| answer.words().as_bytes().to_vec()))
     }

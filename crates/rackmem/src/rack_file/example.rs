@@ -102,6 +102,11 @@ pub fn example(name: &str, transport: TransportKind, addresses: &[SocketAddr], g
     );
     line(
         &mut text,
+        format!("# most_nodes = {}", Config::usual_places(nodes, given.copies.unwrap_or(1).into())),
+        "nodes can be added while the rack runs, up to so many: append a [[node]], here and where it is to run",
+    );
+    line(
+        &mut text,
         "# timeout = \"1 s\"".to_owned(),
         "a node that is not heard for so long is declared dead",
     );

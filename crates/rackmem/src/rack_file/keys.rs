@@ -65,7 +65,9 @@ pub(super) const RACK: Keys = (
         // How long the other nodes wait at most.
         same("own_first", |file| file.config.own_first.to_string()),
         // A name is looked for where it is kept.
-        same("name_nodes", |file| file.config.name_nodes.unwrap_or(file.config.nodes).to_string()),
+        same("name_nodes", |file| file.config.name_nodes.map_or("all".to_owned(), |nodes| nodes.to_string())),
+        // Copysets and allocators are made for so many. How many there are, the switch says.
+        same("most_nodes", |file| file.config.places().to_string()),
         // A lease is as long as the node believes, and the switch counts on it.
         same("timeout", |file| span_text(file.timeout)),
         // A switch without it drops the requests of nodes with it.
@@ -119,8 +121,8 @@ pub(super) const SWITCH: Keys = (
 pub(super) const NODE: Keys = (
     "[[node]]",
     &[
-        // Copysets and allocators are made for so many.
-        same("id", |file| format!("0 to {}", file.config.nodes - 1)),
+        // A node that is appended is no difference to places that do not know it.
+        own("id"),
         own("listen"),
         own("advertise"),
         own("metrics"),

@@ -12,6 +12,7 @@
 //! | `table.rs` | tables and typed values |
 //! | `units.rs` | `"64 MiB"`, `"250 ms"` |
 //! | `location.rs` | where a place listens, and what the others use: as the file, the environment or flags say |
+//! | `list_reader.rs` | the file again, when a node calls that it did not have |
 //! | `open.rs` | from the file to running places |
 //! | `error.rs` | mistakes with their lines |
 //! | `example.rs` | a file to begin with |
@@ -19,6 +20,7 @@
 mod error;
 mod example;
 mod keys;
+mod list_reader;
 mod location;
 mod open;
 mod parse;
@@ -38,6 +40,7 @@ pub use transport::udp::{Advertised, Key};
 pub use self::error::{Mistake, RackFileError};
 pub use self::example::{Given, GivenKernel, example};
 pub use self::keys::{Agreement, Setting};
+pub(crate) use self::list_reader::ListReader;
 pub use self::location::{Endpoint, Location, advertised};
 pub use self::open::StartError;
 pub use self::placement::runtime_directory;

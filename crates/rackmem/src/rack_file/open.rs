@@ -12,6 +12,7 @@ use membership::Timing;
 use transport::{PeerId, Transport, shm, udp};
 use wire::NodeId;
 
+use super::list_reader::ListReader;
 use super::location::{ADVERTISE, LISTEN, Location};
 use super::{DataPlane, Placement, RackFile};
 use crate::config::{ConfigError, ProcessConfig};
@@ -131,6 +132,12 @@ impl RackFile {
         })
     }
 
+    /// The nodes that may be added.
+    fn unlisted(&self) -> impl Iterator<Item = PeerId> + use<> {
+        let ids = self.config.nodes..self.config.places();
+        ids.map(|id| PeerId::node(NodeId(u16::try_from(id).expect("at most 64 nodes"))))
+    }
+
     /// Claims what is kept of the switch's programs, if they are to be kept.
     fn claim(
         &self,
@@ -174,7 +181,7 @@ impl RackFile {
                     me: place,
                     listen,
                     peers,
-                    unlisted: Vec::new(),
+                    unlisted: self.unlisted().collect(),
                     naming,
                     key,
                     mtu,
@@ -299,7 +306,10 @@ impl SwitchProcess {
     /// # Errors
     /// As [`open`](Self::open); and for the kernel, if the file does not say so: then nodes send what no program there knows.
     pub fn open_in(file: &RackFile, location: &Location, data_plane: &DataPlane) -> Result<Self, StartError> {
-        let new = |transport| Self::new(&file.config, &file.process(), transport).map_err(StartError::Config);
+        let new = |transport| {
+            let switch = Self::new(&file.config, &file.process(), transport).map_err(StartError::Config)?;
+            Ok(switch.with_list(ListReader::new(file)))
+        };
         if *data_plane != DataPlane::Process && *file.data_plane() == DataPlane::Process {
             return Err(StartError::DataPlane);
         }

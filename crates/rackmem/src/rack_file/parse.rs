@@ -268,8 +268,11 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
         own_first.map_or(default.own_first, |threads| u32::try_from(threads.value).unwrap_or(u32::MAX));
     let name_nodes = rack
         .number("name_nodes", "2", mistakes)
-        .map(|nodes| usize::try_from(nodes.value).unwrap_or(usize::MAX))
-        .filter(|keepers| *keepers != nodes.len());
+        .map(|nodes| usize::try_from(nodes.value).unwrap_or(usize::MAX));
+    let most_nodes = rack.number("most_nodes", "16", mistakes);
+    let most_nodes = most_nodes.map_or(Config::usual_places(nodes.len(), copies), |nodes| {
+        usize::try_from(nodes.value).unwrap_or(usize::MAX)
+    });
     let mut entries = |key, example, default| {
         switch
             .and_then(|switch| switch.number(key, example, mistakes))
@@ -284,6 +287,7 @@ fn config(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option<Config> {
     let (queue, steer_reads, preload) = (flag("queue"), flag("steer_reads"), flag("preload"));
     let config = Config {
         nodes: nodes.len(),
+        most_nodes: Some(most_nodes),
         block_size,
         cache,
         memory,
@@ -372,6 +376,13 @@ fn impossible(tables: &Tables<'_>, error: ConfigError) -> (usize, String) {
             switch.map_or(rack.at, |switch| switch.place_of("lock_entries")),
             format!(
                 "{asked} locks are not possible: the switch has room for 1 to {most}, for example lock_entries = 65536; the homes of others keep theirs"
+            ),
+        ),
+        ConfigError::MostNodes { asked, nodes: begins } => (
+            if rack.has("most_nodes") { rack.place_of("most_nodes") } else { nodes[nodes.len() - 1].at },
+            format!(
+                "{begins} nodes in a rack of at most {asked} are not possible: write most_nodes = {begins} to {}, or leave it out",
+                crate::MOST_NODES
             ),
         ),
         ConfigError::Copies { .. } => (rack.place_of("copies"), error.to_string()),

@@ -110,11 +110,11 @@ impl Name {
     }
 
     /// One of a rack with so many nodes: memories with copies are numbered behind them.
-    fn of(info: &NamedInfo, nodes: usize, status: Option<&Status>) -> Self {
+    fn of(info: &NamedInfo, places: usize, status: Option<&Status>) -> Self {
         let (spec, memory) = (&info.spec, info.addr.home().index());
-        let memories = status.filter(|_| memory >= nodes).map(|status| (status.copies, &status.memories));
+        let memories = status.filter(|_| memory >= places).map(|status| (status.copies, &status.memories));
         let kept = memories.and_then(|(of, memories)| {
-            let kept = memories.iter().find(|kept| usize::from(kept.near) == memory - nodes)?;
+            let kept = memories.iter().find(|kept| usize::from(kept.near) == memory - places)?;
             Some(Kept { by: kept.kept_by.clone(), of, copied_to: kept.copied_to.clone() })
         });
         Self {
@@ -125,8 +125,8 @@ impl Name {
             bytes: spec.len,
             count: spec.count,
             address: info.addr.to_string(),
-            home: (memory % nodes) as u16,
-            copies: memory >= nodes,
+            home: (memory % places) as u16,
+            copies: memory >= places,
             kept,
             maker: info.maker.0,
             incarnation: info.making >> 31,
@@ -156,7 +156,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
     let without_copies = status.iter().filter(|_| config.copies == 1);
     let down = without_copies.flat_map(|status| &status.nodes).filter(|node| !node.up).map(|node| node.id);
     let (rack, down) = (file.name.clone(), down.collect());
-    let names = infos.iter().map(|info| Name::of(info, config.nodes, status.as_ref())).collect();
+    let names = infos.iter().map(|info| Name::of(info, config.places(), status.as_ref())).collect();
     let names = Names { rack, prefix, down, names };
     output::show(args.json, "names", &names, || text(&names))
 }

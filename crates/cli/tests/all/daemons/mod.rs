@@ -1,5 +1,6 @@
 //! Racks of processes as a shell sees them: what starts, what is said, and that nothing is left behind.
 
+mod added;
 mod attached;
 mod c;
 mod draining;
