@@ -21,7 +21,7 @@ use rackmem::{Config, NodeHandle, NodeId, Rack};
 pub(crate) enum Racks {
     Inline(Rack),
     Places(places::Places),
-    BadNetwork(bad_network::Processes),
+    BadNetwork(Box<bad_network::Processes>),
 }
 
 impl Racks {
@@ -39,7 +39,7 @@ impl Racks {
     }
 
     pub(crate) fn bad_network() -> Self {
-        Self::BadNetwork(bad_network::Processes::start_on(3, true))
+        Self::BadNetwork(Box::new(bad_network::Processes::start_on(3, true)))
     }
 
     /// A handle for a thread of a node.
