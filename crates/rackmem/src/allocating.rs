@@ -22,15 +22,16 @@ impl NodeHandle {
     /// # Errors
     /// [`Error::BadSize`], [`Error::OutOfMemory`], [`Error::NoSuchNode`], [`Error::NodeDown`].
     pub fn alloc(&mut self, len: u64, home: NodeId, discipline: Discipline) -> Result<GlobalAddr, Error> {
-        let is_node = !self.inner.has_copies(GlobalAddr::new(home, 0));
-        let home = match self.keeps_copies && can_have_copies(discipline) && is_node {
+        let has_copies = |memory| self.inner.has_copies(GlobalAddr::new(memory, 0));
+        let home = match self.keeps_copies && can_have_copies(discipline) && !has_copies(home) {
             true => self.memory_near(home)?,
             false => home,
         };
+        let lasts = discipline == Discipline::Locked && has_copies(home);
         if self.is_attached() {
             return self.ask_to_alloc(len, home, discipline);
         }
-        if discipline == Discipline::Locked && !is_node {
+        if lasts {
             return lasting::make(self, len, home);
         }
         let bytes = usize::try_from(len).unwrap_or(usize::MAX);

@@ -220,6 +220,7 @@ impl Config {
         match (nodes, copies) {
             (0..=USUAL_PLACES, _) => USUAL_PLACES,
             (_, 0..=1) => Copyset::NODES,
+            (MOST_NODES_WITH_COPIES.., _) => nodes,
             _ => MOST_NODES_WITH_COPIES,
         }
     }

@@ -65,8 +65,8 @@ impl std::error::Error for NotMapped {}
 
 impl MappedMemory {
     /// Reserves the addresses when the node joins: later something else may have them.
-    pub(super) fn reserve(setup: &NodeSetup) -> Self {
-        match Addresses::reserve(setup.map_base, setup.rack.places(), setup.id) {
+    pub(super) fn reserve(setup: &NodeSetup, memories: usize) -> Self {
+        match Addresses::reserve(setup.map_base, memories, setup.id) {
             Ok(addresses) => Self::Reserved(Some(addresses.with_faults_in_place(setup.faults_in_place))),
             Err(why) => Self::Refused(Arc::new(why)),
         }

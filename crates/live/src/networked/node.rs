@@ -168,7 +168,7 @@ impl NetworkedNode {
             hits: AtomicU64::new(0),
             service: Mutex::new(None),
             names: OnceLock::new(),
-            mapping: Mutex::new(MappedMemory::reserve(setup)),
+            mapping: Mutex::new(MappedMemory::reserve(setup, rack.memories())),
             scheduling: setup.scheduling,
             view: Mutex::new(Arc::new(view.clone())),
             returned,

@@ -41,11 +41,6 @@ pub enum MapError {
         /// The address.
         addr: GlobalAddr,
     },
-    /// Memory with copies is not mapped so far.
-    HasCopies {
-        /// The address.
-        addr: GlobalAddr,
-    },
     /// There is no such memory.
     Memory(Error),
     /// This process cannot map memory, or not this range.
@@ -66,9 +61,6 @@ impl fmt::Display for MapError {
             ),
             Self::Unaligned { addr } => {
                 write!(f, "{addr} is no multiple of 8: map memory from where its allocation starts")
-            }
-            Self::HasCopies { addr } => {
-                write!(f, "{addr} is in memory with copies, which cannot be mapped: use memory of `alloc`, or calls")
             }
             Self::Memory(why) => fmt::Display::fmt(why, f),
             Self::NotMapped(why) => fmt::Display::fmt(why, f),
@@ -125,11 +117,9 @@ impl Rack {
         if !addr.bits().is_multiple_of(8) {
             return Err(MapError::Unaligned { addr });
         }
-        let (nodes, most) = (self.inner.nodes_known(), self.inner.config.memory);
-        if self.inner.has_copies(addr) {
-            return Err(MapError::HasCopies { addr });
-        }
-        in_range(addr, len as u64, nodes, most)?;
+        let most = self.inner.config.memory;
+        self.inner.in_some_memory(addr)?;
+        in_range(addr, len as u64, self.inner.memories_named(), most)?;
         if len == 0 {
             return Err(Error::BadSize { len: 0, most }.into());
         }

@@ -75,7 +75,7 @@ use super::frame_word::FrameMeta;
 
 /// Where the rack's memory lies in every process, unless they agree on something else: nothing else takes this range.
 pub const DEFAULT_BASE: u64 = 0x2000_0000_0000;
-/// Log of the bytes that a node's memory may have to be mapped: 512 GiB. Those of 64 nodes lie side by side.
+/// Log of the bytes that a memory may have to be mapped: 512 GiB. 64 of them lie side by side.
 const NODE_SHIFT: u32 = 39;
 
 /// The addresses at which a process will map the rack's memory, reserved when it joins.
@@ -85,14 +85,14 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// Reserves them, for a rack of so many nodes.
+    /// Reserves them, for a rack of so many memories.
     ///
     /// # Errors
     /// If something has a part of them.
-    pub fn reserve(base: u64, nodes: usize, whom: NodeId) -> Result<Self, Refused> {
+    pub fn reserve(base: u64, memories: usize, whom: NodeId) -> Result<Self, Refused> {
         let start = usize::try_from(base).ok().filter(|start| *start > 0 && start.is_multiple_of(1 << 30));
         let start = start.ok_or(Refused::Base { base })?;
-        let reserved = Reserved::new(start, nodes << NODE_SHIFT, format!("node {}", whom.0))?;
+        let reserved = Reserved::new(start, memories << NODE_SHIFT, format!("node {}", whom.0))?;
         Ok(Self { reserved, in_place: false })
     }
 
@@ -127,7 +127,7 @@ enum Right {
 pub struct Pages {
     views: Views,
     block: BlockSize,
-    nodes: usize,
+    memories: usize,
     /// The frame that is the first page.
     first: u32,
     slots: Box<[Slot]>,
@@ -204,7 +204,7 @@ impl Pages {
         if page != PAGE || block.len() < PAGE {
             return Err((Refused::Blocks { block, page }, addresses));
         }
-        let nodes = addresses.reserved.len() >> NODE_SHIFT;
+        let memories = addresses.reserved.len() >> NODE_SHIFT;
         let alarm =
             match timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK) {
                 Ok(alarm) => alarm,
@@ -217,7 +217,7 @@ impl Pages {
         Ok(Self {
             views,
             block,
-            nodes,
+            memories,
             first,
             slots: (0..slots).map(|_| Slot::default()).collect(),
             table: Mutex::new(Table::new(slots)),
@@ -243,7 +243,7 @@ impl Pages {
 
     /// Where this address of the rack lies in every process; None if its node's memory is too large for that.
     pub fn pointer_to(&self, addr: GlobalAddr) -> Option<usize> {
-        offset_of(addr, self.nodes).map(|offset| self.views.address(offset))
+        offset_of(addr, self.memories).map(|offset| self.views.address(offset))
     }
 
     /// The address of the rack that this is in every process.
@@ -270,7 +270,7 @@ impl Pages {
     }
 
     fn offset_of_block(&self, tag: BlockTag) -> usize {
-        offset_of(tag.addr(), self.nodes).expect("only what can be mapped is here")
+        offset_of(tag.addr(), self.memories).expect("only what can be mapped is here")
     }
 
     fn now(&self) -> Nanos {
@@ -317,8 +317,8 @@ impl fmt::Debug for Slot {
 }
 
 /// Where an address is in the file, and in the application's view.
-fn offset_of(addr: GlobalAddr, nodes: usize) -> Option<usize> {
-    let fits = addr.offset() >> NODE_SHIFT == 0 && addr.home().index() < nodes;
+fn offset_of(addr: GlobalAddr, memories: usize) -> Option<usize> {
+    let fits = addr.offset() >> NODE_SHIFT == 0 && addr.home().index() < memories;
     fits.then(|| addr.home().index() << NODE_SHIFT | addr.offset() as usize)
 }
 

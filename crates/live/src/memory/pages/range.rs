@@ -39,8 +39,8 @@ impl MappedRange {
         let blocks = (len as u64).div_ceil(pages.block.bytes());
         let len = (blocks << pages.block.shift()) as usize;
         let last = addr.checked_add(len as u64 - 1).ok_or(BadRange::TooFar)?;
-        let offset = super::offset_of(addr, pages.nodes).ok_or(BadRange::TooFar)?;
-        super::offset_of(last, pages.nodes).ok_or(BadRange::TooFar)?;
+        let offset = super::offset_of(addr, pages.memories).ok_or(BadRange::TooFar)?;
+        super::offset_of(last, pages.memories).ok_or(BadRange::TooFar)?;
         let mut table = pages.table();
         let overlaps = |(other, others): &(BlockTag, u64)| {
             let end = |first: &BlockTag, blocks: u64| first.bits() + (blocks << pages.block.shift());

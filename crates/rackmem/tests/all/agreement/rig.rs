@@ -29,6 +29,7 @@ fn other(table: &str, key: &str, port: u16) -> String {
         ("[rack]", "lock_copies") => r#""2 MiB""#.into(),
         ("[rack]", "lock_region") => r#""32 KiB""#.into(),
         ("[rack]", "name_nodes" | "own_first") => "1".into(),
+        ("[rack]", "most_nodes") => "8".into(),
         ("[rack]", "copies") => "2".into(),
         ("[rack]", "timeout") => r#""2 s""#.into(),
         ("[rack]", "peek" | "strict") | ("[switch]", "queue" | "steer_reads" | "preload") => "true".into(),

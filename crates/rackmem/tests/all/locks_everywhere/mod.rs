@@ -207,7 +207,9 @@ pub(crate) fn what_is_no_lock_is_refused_with_what_is_wrong(nodes: Nodes<'_>) {
     assert_eq!(refused(coherent), Some(Error::WrongDiscipline { addr: coherent, needs: Discipline::Locked }));
     assert_eq!(refused(never), Some(Error::Unallocated { addr: never }));
     let nowhere = GlobalAddr::new(NodeId(9), 64);
-    assert_eq!(here.rwlock(nowhere, 8).err(), Some(Error::NoSuchNode { addr: nowhere, nodes: 3 }));
+    // Of an attached application the daemon knows.
+    let found = here.rwlock(nowhere, 8).and_then(|lock| lock.write(&mut here).map(drop));
+    assert_eq!(found, Err(Error::NoSuchNode { addr: nowhere, nodes: 3 }));
     let odd = GlobalAddr::new(NodeId(1), 4097);
     assert_eq!(here.rwlock(odd, 8).err(), Some(Error::Unaligned { addr: odd }));
     let long = here.rwlock(never, (1 << 20) + 1).err();

@@ -229,7 +229,7 @@ impl Processes {
         });
         // Racks that do not map leave it to their first node.
         let apart = if self.process.map_base == MAP_BASE { u64::from(node.0) } else { 0 };
-        let map_base = self.process.map_base + ((apart * self.config.nodes as u64) << 39);
+        let map_base = self.process.map_base + ((apart * self.config.memories() as u64) << 39);
         let process = ProcessConfig { map_base, ..self.process };
         (Rack::join_over(self.config.clone(), node, &process, cable.clone()).unwrap(), cable)
     }

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use rackmem::{Config, Discipline, Error, GlobalAddr, MapError, NodeHandle, NodeId};
+use rackmem::{Config, Discipline, Error, GlobalAddr, Mapping, NodeHandle, NodeId};
 
 use super::rig::{Processes, until};
 
@@ -93,13 +93,26 @@ fn a_memory_goes_to_another_node_when_one_does_not_come_back() {
     assert_eq!(found, [7; 5000]);
 }
 
-/// The writer counts: its `i`th write is `i`, to the blocks in turn.
-fn count(
-    here: &mut NodeHandle,
-    blocks: &[GlobalAddr],
-    mut numbers: RangeInclusive<u64>,
-) -> Result<(), Error> {
-    numbers.try_for_each(|i| here.write_word(blocks[i as usize % blocks.len()], i))
+/// How the writer writes.
+enum Reach<'a> {
+    Calls(&'a [GlobalAddr]),
+    /// Who is taken for dead must not, or the process ends.
+    Pointers(&'a [Mapping]),
+}
+
+impl Reach<'_> {
+    /// The writer counts: its `i`th write is `i`, to the blocks in turn.
+    fn count(&self, here: &mut NodeHandle, mut numbers: RangeInclusive<u64>) -> Result<(), Error> {
+        match self {
+            Self::Calls(blocks) => {
+                numbers.try_for_each(|i| here.write_word(blocks[i as usize % blocks.len()], i))
+            }
+            Self::Pointers(maps) => {
+                numbers.for_each(|i| maps[i as usize % maps.len()].words()[0].store(i, Ordering::Relaxed));
+                Ok(())
+            }
+        }
+    }
 }
 
 /// What is found, if it is a prefix: the last write that survived.
@@ -114,14 +127,16 @@ fn prefix_of(found: &[u64]) -> u64 {
     last
 }
 
-fn a_prefix_survives(copies: usize, faulty: bool, seed: u64) {
+fn a_prefix_survives(mut rack: Processes, mapped: bool, seed: u64) {
     const NODES: u16 = 4;
-    let mut rack = rack(usize::from(NODES), copies, faulty);
     let blocks: Vec<GlobalAddr> = {
         let mut last = rack.nodes[usize::from(NODES) - 1].here();
         (0..7u16).map(|i| last.alloc_with_copies(4096, NodeId(i % NODES)).unwrap()).collect()
     };
-    let (seen, synced) = (AtomicU64::new(0), AtomicU64::new(0));
+    let maps = blocks.iter().filter(|_| mapped).map(|addr| rack.nodes[0].map(*addr, 4096).unwrap());
+    let maps: Vec<_> = maps.collect();
+    let reach = if mapped { Reach::Pointers(&maps) } else { Reach::Calls(&blocks) };
+    let (seen, synced, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     let (writer, heir, reader) = (rack.nodes[0].clone(), rack.nodes[1].clone(), rack.nodes[2].clone());
     let dies = Duration::from_millis(150 + seed * 37);
     std::thread::scope(|scope| {
@@ -129,8 +144,8 @@ fn a_prefix_survives(copies: usize, faulty: bool, seed: u64) {
             let (mut here, mut next) = (writer.here(), 1);
             loop {
                 let upto = next + 3 + seed % 5;
-                if count(&mut here, &blocks, next..=upto).is_err() {
-                    return next + 3 + seed % 5;
+                if reach.count(&mut here, next..=upto).is_err() || stop.load(Ordering::SeqCst) {
+                    return upto;
                 }
                 if upto.is_multiple_of(3) {
                     if here.sync().is_err() {
@@ -154,6 +169,10 @@ fn a_prefix_survives(copies: usize, faulty: bool, seed: u64) {
             }
         });
         reading.join().unwrap();
+        stop.store(mapped, Ordering::SeqCst);
+        while mapped && !writing.is_finished() {
+            std::thread::yield_now();
+        }
         rack.cut_off(0);
         let mut here = heir.here();
         let found: Vec<u64> =
@@ -173,12 +192,21 @@ fn a_prefix_survives(copies: usize, faulty: bool, seed: u64) {
 
 #[test]
 fn a_prefix_of_what_was_written_survives() {
-    (0..3).for_each(|seed| a_prefix_survives(2, false, seed));
+    (0..3).for_each(|seed| a_prefix_survives(rack(4, 2, false), false, seed));
 }
 
 #[test]
 fn a_prefix_of_what_was_written_survives_on_a_bad_network() {
-    (3..5).for_each(|seed| a_prefix_survives(2, true, seed));
+    (3..5).for_each(|seed| a_prefix_survives(rack(4, 2, true), false, seed));
+}
+
+#[test]
+fn a_prefix_of_what_was_stored_through_pointers_survives() {
+    for seed in (5..9).filter(|_| rackmem::can_map().is_ok()) {
+        let (faulty, in_place) = (seed % 2 == 0, seed > 6);
+        let shape = Config { nodes: 4, copies: 2, memory: 8 << 20, cache: 1 << 20, ..Config::default() };
+        a_prefix_survives(Processes::start_mapped(faulty, shape, in_place), true, seed);
+    }
 }
 
 /// Long reads take the pin where writers are many: a block that is read so is committed all the same, and given away.
@@ -208,14 +236,6 @@ fn blocks_that_threads_read_and_write_all_the_time_are_committed() {
         stop.store(true, Ordering::Relaxed);
         assert!(threads.into_iter().all(|thread| thread.join().unwrap() > 0));
     });
-}
-
-#[test]
-fn mapping_memory_with_copies_is_refused() {
-    let rack = rack(2, 2, false);
-    let addr = rack.nodes[0].here().alloc_with_copies(4096, NodeId(1)).unwrap();
-    let refused = rack.nodes[0].map(addr, 4096).err();
-    assert!(matches!(refused, Some(MapError::HasCopies { addr: named }) if named == addr), "{refused:?}");
 }
 
 #[test]

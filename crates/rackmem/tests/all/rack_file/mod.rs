@@ -133,7 +133,7 @@ listen = "10.0.0.2:7400"
 #[test]
 fn what_is_left_out_is_the_default_of_an_embedded_rack() {
     let rack = parse(UDP);
-    let default = rackmem::Config { nodes: 2, ..rackmem::Config::default() };
+    let default = rackmem::Config { nodes: 2, most_nodes: Some(16), ..rackmem::Config::default() };
     assert_eq!(format!("{:?}", rack.config), format!("{default:?}"));
     assert_eq!((rack.timeout, rack.strict), (Nanos::from_millis(1000), false));
     assert_eq!(rack.scheduling, Scheduling::Fair);
@@ -175,8 +175,14 @@ fn what_an_example_calls_a_default_is_taken_when_it_is_switched_on() {
         let on: Vec<String> = text
             .lines()
             .map(|line| match line.strip_prefix("# ") {
-                // A key needs a file, and what is a comment in the text is no key.
-                Some(line) if line.contains(" = ") && !line.starts_with("key") => line.to_owned(),
+                // A key needs a file, and what is a comment in the text is no key. How many nodes keep names has no default: it
+                // is how many there are at first.
+                Some(line)
+                    if line.contains(" = ")
+                        && !["key", "name_nodes"].iter().any(|it| line.starts_with(it)) =>
+                {
+                    line.to_owned()
+                }
                 _ => line.to_owned(),
             })
             .collect();
@@ -421,6 +427,14 @@ fn values_out_of_range_are_refused_with_the_range() {
         (
             in_rack("name_nodes = 0"),
             "rack.toml:4: 0 nodes cannot keep names: write 1 to 2, or leave it out, and all do",
+        ),
+        (
+            in_rack("most_nodes = 1"),
+            "rack.toml:4: 2 nodes in a rack of at most 1 are not possible: write most_nodes = 2 to 64, or leave it out",
+        ),
+        (
+            in_rack("copies = 2\nmost_nodes = 63"),
+            "rack.toml:4: 2 copies on 2 nodes are not possible: 1 to 3 are, on as many nodes or more, and with more than one the rack begins with at most 64 nodes less `most_nodes`; change `copies`",
         ),
         (
             in_rack("refill = \"100 B\""),

@@ -61,12 +61,12 @@ fn outcomes(rack: &Processes, program: Program, strength: Strength, places: usiz
 fn litmus_programs_on_one_page_and_on_two_have_no_outcome_that_the_model_forbids() {
     let often = std::env::var("RACKMEM_LITMUS_PASSES").map_or(1, |often| often.parse().unwrap());
     let (places, passes) = (32, 4 * often);
-    for (in_place, faulty) in ways().flat_map(|in_place| [(in_place, false), (in_place, true)]) {
-        let rack = rack_so(4, faulty, in_place);
+    for (way, faulty) in ways().flat_map(|way| [(way, false), (way, true)]) {
+        let rack = rack_so(4, faulty, way);
         for program in Program::ALL {
             for strength in [Strength::Plain, Strength::Atomic] {
                 let outcomes = outcomes(&rack, program, strength, places, passes);
-                println!("in place {in_place}, faulty {faulty}, {program:?} {strength:?}: {outcomes:?}");
+                println!("{way:?}, faulty {faulty}, {program:?} {strength:?}: {outcomes:?}");
                 assert_eq!((outcomes.all, outcomes.forbidden), (2 * places as u64 * passes, 0));
             }
         }

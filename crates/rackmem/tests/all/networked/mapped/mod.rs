@@ -21,26 +21,41 @@ fn can_map() -> bool {
     rackmem::can_map().inspect_err(|why| println!("SKIPPED: {why}")).is_ok()
 }
 
-/// Whether faults are resolved in place: no, and yes; neither where nothing can be mapped.
-fn ways() -> impl Iterator<Item = bool> {
-    let both: &[bool] = if can_map() { &[false, true] } else { &[] };
-    both.iter().copied()
+/// How memory is mapped, and which.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    /// Faults are resolved by the threads that have them.
+    in_place: bool,
+    /// On so many nodes is what is allocated.
+    copies: usize,
 }
 
-fn rack_with(nodes: usize, faulty: bool, cache: u64, in_place: bool) -> Processes {
-    Processes::start_mapped(faulty, Config { nodes, memory: 8 << 20, cache, ..Config::default() }, in_place)
+/// A thread of the node resolves faults, and nothing has copies.
+const PLAIN: Way = Way { in_place: false, copies: 1 };
+
+/// All ways; none where nothing can be mapped.
+fn ways() -> impl Iterator<Item = Way> {
+    let all: &[Way] = &[PLAIN, Way { in_place: true, ..PLAIN }, Way { copies: 2, ..PLAIN }];
+    all.iter().copied().filter(|_| can_map())
 }
 
-fn rack_so(nodes: usize, faulty: bool, in_place: bool) -> Processes {
-    rack_with(nodes, faulty, 1 << 20, in_place)
+fn rack_with(nodes: usize, faulty: bool, cache: u64, Way { in_place, copies }: Way) -> Processes {
+    let config = Config { nodes, copies, memory: 8 << 20, cache, ..Config::default() };
+    Processes::start_mapped(faulty, config, in_place)
+}
+
+fn rack_so(nodes: usize, faulty: bool, way: Way) -> Processes {
+    rack_with(nodes, faulty, 1 << 20, way)
 }
 
 fn rack(nodes: usize, faulty: bool) -> Processes {
-    rack_so(nodes, faulty, false)
+    rack_so(nodes, faulty, PLAIN)
 }
 
 fn alloc(rack: &Processes, home: u16, len: usize) -> GlobalAddr {
-    rack.nodes[0].here().alloc(len as u64, NodeId(home), Discipline::Coherent).unwrap()
+    let mut here = rack.nodes[0].here();
+    here.keep_copies(rack.nodes[0].config().copies > 1).unwrap();
+    here.alloc(len as u64, NodeId(home), Discipline::Coherent).unwrap()
 }
 
 fn map_everywhere(rack: &Processes, addr: GlobalAddr, len: usize) -> Vec<Mapping> {
@@ -49,8 +64,8 @@ fn map_everywhere(rack: &Processes, addr: GlobalAddr, len: usize) -> Vec<Mapping
 
 #[test]
 fn what_one_node_stores_through_a_pointer_another_one_loads() {
-    for in_place in ways() {
-        let rack = rack_so(2, false, in_place);
+    for way in ways() {
+        let rack = rack_so(2, false, way);
         let addr = alloc(&rack, 1, 16 * PAGE);
         let maps = map_everywhere(&rack, addr, 16 * PAGE);
         for (index, word) in maps[0].words().iter().enumerate() {
@@ -70,10 +85,10 @@ fn what_one_node_stores_through_a_pointer_another_one_loads() {
 
 #[test]
 fn atomics_of_the_language_count_across_nodes() {
-    for in_place in ways() {
+    for way in ways() {
         const EACH: u64 = 20_000;
         for faulty in [false, true] {
-            let rack = rack_so(3, faulty, in_place);
+            let rack = rack_so(3, faulty, way);
             let addr = alloc(&rack, 1, PAGE);
             let maps = map_everywhere(&rack, addr, PAGE);
             std::thread::scope(|scope| {
@@ -92,10 +107,10 @@ fn atomics_of_the_language_count_across_nodes() {
 
 #[test]
 fn who_copies_a_page_by_a_call_sees_one_moment_of_a_writer_that_knows_nothing_of_it() {
-    for in_place in ways() {
+    for way in ways() {
         // The writer's words never differ by more than one, and fall along the page.
         const WORDS: usize = PAGE / 8;
-        let rack = rack_so(3, true, in_place);
+        let rack = rack_so(3, true, way);
         let addr = alloc(&rack, 1, PAGE);
         let map = rack.nodes[0].map(addr, PAGE).unwrap();
         let (stop, seen) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -135,9 +150,9 @@ fn who_copies_a_page_by_a_call_sees_one_moment_of_a_writer_that_knows_nothing_of
 
 #[test]
 fn calls_that_change_a_block_and_atomics_through_pointers_lose_nothing_of_each_other() {
-    for in_place in ways() {
+    for way in ways() {
         const EACH: u64 = 2_000;
-        let rack = rack_so(2, true, in_place);
+        let rack = rack_so(2, true, way);
         let addr = alloc(&rack, 0, PAGE);
         let maps = map_everywhere(&rack, addr, PAGE);
         std::thread::scope(|scope| {
@@ -183,9 +198,9 @@ fn small_reads_where_the_block_is_see_what_pointers_have_stored() {
 
 #[test]
 fn more_is_mapped_than_is_cached_and_comes_and_goes() {
-    for in_place in ways() {
+    for way in ways() {
         const PAGES: usize = 200;
-        let rack = rack_with(2, true, 32 * PAGE as u64, in_place);
+        let rack = rack_with(2, true, 32 * PAGE as u64, way);
         let addr = alloc(&rack, 1, PAGES * PAGE);
         let maps = map_everywhere(&rack, addr, PAGES * PAGE);
         for (round, map) in (1..).zip([&maps[0], &maps[1], &maps[0]]) {
@@ -203,15 +218,15 @@ fn more_is_mapped_than_is_cached_and_comes_and_goes() {
             let MappedCounts { bytes, faults, in_place: resolved_here, ahead, .. } = counted.mapped;
             assert_eq!(bytes, (PAGES * PAGE) as u64);
             assert!(faults > PAGES as u64 && ahead > 0, "{faults} faults, {ahead} blocks ahead");
-            assert_eq!(resolved_here, if in_place { faults } else { 0 });
+            assert_eq!(resolved_here, if way.in_place { faults } else { 0 });
         }
     }
 }
 
 #[test]
 fn nodes_that_fight_for_a_page_all_get_on() {
-    for in_place in ways() {
-        let rack = rack_so(3, false, in_place);
+    for way in ways() {
+        let rack = rack_so(3, false, way);
         let addr = alloc(&rack, 1, PAGE);
         let maps = map_everywhere(&rack, addr, PAGE);
         let (stop, counts) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; 3]);
@@ -237,8 +252,8 @@ fn nodes_that_fight_for_a_page_all_get_on() {
 
 #[test]
 fn words_go_on_while_the_switch_is_killed_and_restarted() {
-    for in_place in ways() {
-        let mut rack = rack_so(2, true, in_place);
+    for way in ways() {
+        let mut rack = rack_so(2, true, way);
         let addr = alloc(&rack, 1, 4 * PAGE);
         let maps = map_everywhere(&rack, addr, 4 * PAGE);
         let stop = AtomicBool::new(false);
@@ -431,7 +446,7 @@ fn a_thread_with_a_small_stack_resolves_its_faults() {
     if !can_map() {
         return;
     }
-    let rack = rack_so(2, true, true);
+    let rack = rack_so(2, true, Way { in_place: true, ..PLAIN });
     let addr = alloc(&rack, 1, 64 * PAGE);
     let map = rack.nodes[0].map(addr, 64 * PAGE).unwrap();
     std::thread::scope(|scope| {
@@ -479,9 +494,9 @@ fn what_is_pinned_stays_and_is_lent_as_plain_bytes() {
 
 #[test]
 fn random_atomics_beside_calls_lose_no_count() {
-    for in_place in ways() {
+    for way in ways() {
         // Every node adds to words by pointers and by calls; what each added is known.
-        let rack = rack_so(3, true, in_place);
+        let rack = rack_so(3, true, way);
         let addr = alloc(&rack, 2, 8 * PAGE);
         let maps = map_everywhere(&rack, addr, 8 * PAGE);
         let totals = std::thread::scope(|scope| {

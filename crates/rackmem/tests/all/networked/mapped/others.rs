@@ -15,7 +15,7 @@ use rkyv::rend::u64_le;
 use rkyv::ser::writer::Buffer;
 use zerocopy::FromBytes as _;
 
-use super::{PAGE, alloc, can_map, map_everywhere, rack_with};
+use super::{PAGE, PLAIN, Way, alloc, can_map, map_everywhere, rack_with};
 
 /// What nodes cache here, and what they map.
 const CACHED: usize = 16 * PAGE;
@@ -54,7 +54,7 @@ fn a_sort_by_several_threads_sorts_pinned_pages_and_pages_that_come_and_go() {
         (true, CACHED, MAPPED, false),
     ] {
         // Both ways to resolve faults.
-        let rack = rack_with(2, faulty, cached as u64, faulty);
+        let rack = rack_with(2, faulty, cached as u64, Way { in_place: faulty, ..PLAIN });
         let mut maps = map_everywhere(&rack, alloc(&rack, 0, mapped), mapped);
         let mut expected = drawn(1, mapped / 8);
         words(all_bytes(&mut maps[0])).copy_from_slice(&expected);
@@ -75,7 +75,8 @@ fn a_b_tree_that_one_node_has_made_is_looked_up_and_changed_by_another() {
     }
     type Tree = ArchivedBTreeMap<u64_le, u64_le>;
     for faulty in [false, true] {
-        let rack = rack_with(2, faulty, CACHED as u64, faulty);
+        let rack =
+            rack_with(2, faulty, CACHED as u64, Way { in_place: faulty, copies: 1 + usize::from(faulty) });
         let mut maps = map_everywhere(&rack, alloc(&rack, 1, MAPPED), MAPPED);
         let keys = drawn(2, 15_000);
         let mut expected: BTreeMap<u64, u64> = keys.iter().map(|key| (*key, key ^ 1)).collect();

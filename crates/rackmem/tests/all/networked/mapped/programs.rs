@@ -162,14 +162,17 @@ fn words_that_random_programs_reach_by_pointers_and_by_calls_are_linearizable() 
             for faulty in [false, true] {
                 // All pages fit into the cache, or they come and go: no cache is smaller.
                 let cache = [8, 256][random::mix(seed ^ nodes) as usize % 2] * PAGE as u64;
+                let in_place = random::mix(seed ^ !nodes) & 1 == 1;
+                // Half of them in memory with copies, but not where one process has no addresses for that of so many nodes.
+                let copies = if nodes < 8 { 1 + random::mix(seed ^ nodes << 8) as usize % 2 } else { 1 };
                 let shape = Config {
                     nodes: nodes as usize,
+                    copies,
                     memory: 8 << 20,
                     cache,
                     peek: faulty,
                     ..Config::default()
                 };
-                let in_place = random::mix(seed ^ !nodes) & 1 == 1;
                 let rack = Processes::start_mapped(faulty, shape, in_place);
                 let began = Instant::now();
                 let history = watched(&rack, &replay, || history(&rack, seed, steps));
