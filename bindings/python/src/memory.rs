@@ -54,9 +54,7 @@ impl Memory {
 
     fn mapping(&self) -> PyResult<&Mapping> {
         self.mapped.as_deref().ok_or_else(|| {
-            MapError::new_err(
-                "an attached process cannot map memory, and nobody what has copies: use rack.bulk_array, which loads and stores",
-            )
+            MapError::new_err("an attached process cannot map memory: use rack.bulk_array, which loads and stores")
         })
     }
 

@@ -143,23 +143,22 @@ impl Rack {
         py.detach(|| drop(last));
     }
 
-    /// Coherent memory under a name, of so many bytes; 0: of what is there.
+    /// Coherent memory under a name, of so many bytes; 0: of what is there. Whether it shall have copies, is made if it is not there, and
+    /// is mapped.
     fn _memory(
         &self,
         py: Python<'_>,
         name: &str,
         bytes: usize,
         tag: &str,
-        copies: bool,
-        create: bool,
+        (copies, create, map): (bool, bool, bool),
     ) -> PyResult<Memory> {
         let region = self.keeping(py, copies && create, |handle| {
             let named = handle.named::<Region>(name).tag(tag, 0);
             if create { named.open_or(|| bytes) } else { named.open() }.map_err(|why| why.raised())
         })?;
         let open = self.shared.open()?;
-        // What has copies cannot be mapped.
-        let mapped = if self.joined && !open.config().has_copies(region.addr().home()) {
+        let mapped = if map {
             Some(py.detach(|| open.map(&region)).map_err(|why| why.raised())?)
         } else {
             None

@@ -1,15 +1,19 @@
 //! Memory that outlives its node, as a handle gives it.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use live::networked::Draining;
-use wire::{Discipline, GlobalAddr, NodeId};
+use wire::{BlockTag, Discipline, GlobalAddr, NodeId};
 
 use crate::addresses::of_a_node;
 use crate::drain::DrainOrder;
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
 use crate::rack::{Inner, Rack};
+
+/// So long a sync waits for others who have memory pinned.
+const LONGEST_PIN: Duration = Duration::from_secs(1);
 
 /// What is of this discipline can have copies: others change words and objects by plain instructions.
 pub(crate) const fn can_have_copies(discipline: Discipline) -> bool {
@@ -63,15 +67,29 @@ impl NodeHandle {
     }
 
     /// Waits until all that this node has written to memory with copies is in all of them: from then on it survives this node, too.
-    /// Writes of all threads of the node count that were made before the call.
+    /// Writes of all threads of the node count that were made before the call, by calls and through pointers.
     ///
     /// # Errors
-    /// [`Error::Fenced`].
+    /// [`Error::Fenced`]; [`Error::PinnedToWrite`], if such memory stays pinned by [`Mapping::pin`](crate::Mapping::pin) for a second.
     pub fn sync(&mut self) -> Result<(), Error> {
         if self.is_attached() {
             return self.ask_to_sync();
         }
+        self.await_pins()?;
         self.at_node().sync().map_err(|why| failed(why, GlobalAddr::NULL, 0))
+    }
+
+    /// A thread that pins memory may be this one, which would then wait for itself.
+    fn await_pins(&self) -> Result<(), Error> {
+        let Some(pages) = self.inner.joined().and_then(|node| node.memory().pages()) else { return Ok(()) };
+        let (began, has_copies) = (Instant::now(), |tag: BlockTag| self.inner.has_copies(tag.addr()));
+        while let Some(tag) = pages.kept_writable(has_copies) {
+            if began.elapsed() >= LONGEST_PIN {
+                return Err(Error::PinnedToWrite { addr: tag.addr() });
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
     }
 
     /// What the rack is told about this handle's node, which may be about to leave.

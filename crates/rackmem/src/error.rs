@@ -129,6 +129,11 @@ pub enum Error {
         /// How many may be.
         most: usize,
     },
+    /// Mapped memory with copies is pinned to be written: until that ends nothing of it is protected, nor copied.
+    PinnedToWrite {
+        /// What is pinned.
+        addr: GlobalAddr,
+    },
     /// Slots of a store of chains would be in quarantine for too short a time: somebody may still use what was known of them.
     QuarantineTooShort {
         /// What was asked for.
@@ -285,6 +290,10 @@ impl fmt::Display for Error {
             Self::TooManyPinned { most } => write!(
                 f,
                 "{most} mapped blocks are pinned, a quarter of what this node can cache: pin less at a time, or give nodes more `cache`"
+            ),
+            Self::PinnedToWrite { addr } => write!(
+                f,
+                "{addr} is mapped and pinned, and what has been written there cannot be copied before that ends: end the pin, and then sync"
             ),
             Self::QuarantineTooShort { quarantine, least } => {
                 let (quarantine, least) = (quarantine.0 / 1_000_000, least.0.div_ceil(1_000_000));

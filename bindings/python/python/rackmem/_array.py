@@ -52,14 +52,15 @@ def opened(
     shape: int | Sequence[int] | None,
     dtype: DTypeLike | None,
     create: bool,
-    copies: bool = False,
+    copies: bool,
+    mapped: bool,
 ) -> tuple[_rackmem.Memory, tuple[int, ...], np.dtype[Any]]:
     """The memory of an array, its shape and its type."""
     if shape is None:
         kind, found = _parsed(name, rack.info(name)["type"], dtype)
         if dtype is not None and np.dtype(dtype) != kind:
             raise _rackmem.Differs(f"the elements of {name!r} are {kind}, and not {np.dtype(dtype)}")
-        return rack._memory(name, 0, _tag(kind, found), False, False), found, kind
+        return rack._memory(name, 0, _tag(kind, found), (False, False, mapped)), found, kind
     kind = np.dtype("f8" if dtype is None else dtype)
     if kind.hasobject:
         raise TypeError(f"elements of {kind} are Python objects, which only this process knows: use rack.dict with pickle=True")
@@ -68,7 +69,7 @@ def opened(
         raise ValueError(f"an array of shape {sizes} and type {kind} has no bytes: shapes are positive")
     count = math.prod(sizes) * kind.itemsize
     try:
-        memory = rack._memory(name, count, _tag(kind, sizes), copies, create)
+        memory = rack._memory(name, count, _tag(kind, sizes), (copies, create, mapped))
     except _rackmem.Differs:
         there = rack.info(name)["type"]
         raise _rackmem.Differs(

@@ -88,12 +88,15 @@ class Rack:
         shape: int | Sequence[int] | None = None,
         dtype: DTypeLike | None = None,
         *,
+        copies: bool = False,
         create: bool = True,
     ) -> Array:
         """The NumPy array with this name, made with zeroes if nothing has it.
 
         Without a shape, the array that is there, whatever its shape and type. Every node has it at the same address, and sees what
         others write as threads of one process do. On an attached process see :meth:`bulk_array`.
+
+        With `copies`, one that is made outlives nodes, as a dictionary does: what was stored before :meth:`sync` is there.
 
         Raises `TypeError` for a dtype of Python objects, `rackmem.Differs` if the array that is there has another shape or type,
         `rackmem.MapError` where memory cannot be mapped, `MemoryError` if no node has as much.
@@ -102,7 +105,7 @@ class Rack:
             raise _rackmem.MapError(
                 "an attached process cannot map memory: use rack.bulk_array, which loads and stores, or join the rack"
             )
-        memory, shape, kind = opened(self._rack, name, shape, dtype, create)
+        memory, shape, kind = opened(self._rack, name, shape, dtype, create, copies, True)
         self._memories.add(memory)
         return Array._of(memory, shape, kind)
 
@@ -117,10 +120,9 @@ class Rack:
     ) -> BulkArray:
         """The same array by `load` and `store` of slices: for attached processes, and whoever wants errors and not pointers.
 
-        With `copies`, one that is made outlives nodes, as a dictionary does: what was stored before :meth:`sync` is there. It cannot be
-        mapped, so there is no :meth:`array` of it.
+        With `copies`, one that is made outlives nodes, as :meth:`array` says.
         """
-        return BulkArray(self, *opened(self._rack, name, shape, dtype, create, copies))
+        return BulkArray(self, *opened(self._rack, name, shape, dtype, create, copies, False))
 
     def lock(self, name: str, *, copies: bool = False, create: bool = True) -> Lock:
         """The lock with this name. `with rack.lock(name):` is inside alone.
@@ -227,7 +229,7 @@ def up(
 
     `seats` of its nodes get no process of their own: this process is the last one, and workers join as the others
     (`rackmem.join(rack.file)`). At least one node is none of theirs: it keeps the names. `memory` is what each node contributes (default 256 MiB), `cache` what each node caches (default 64 MiB), in bytes or as '4GiB'. With `copies`,
-    2 or 3, so many nodes keep names, and dictionaries, locks and bulk arrays with copies: they outlive one or two of them.
+    2 or 3, so many nodes keep names, and dictionaries, locks and arrays with copies: they outlive one or two of them.
     """
     return Rack(_rackmem.up(nodes, seats, _bytes(memory), _bytes(cache), copies, command()))
 

@@ -211,6 +211,7 @@ pub(crate) fn error_words(error: &Error) -> [u64; 3] {
         Error::TooManyAttached { most } => (22, *most as u64, 0),
         Error::TooManyPinned { most } => (23, *most as u64, 0),
         Error::NoCopies => (24, 0, 0),
+        Error::PinnedToWrite { addr } => (25, bits(addr), 0),
     };
     [kind, first, second]
 }
@@ -262,6 +263,7 @@ fn parse_error(kind: u64, first: u64, second: u64) -> Result<Error, Malformed> {
         21 => Error::TooManyCopies { copies: size(first)?, memories: size(second)? },
         22 => Error::TooManyAttached { most: size(first)? },
         23 => Error::TooManyPinned { most: size(first)? },
+        25 => Error::PinnedToWrite { addr },
         _ => return Err(Malformed),
     })
 }

@@ -107,6 +107,7 @@ fn answers() -> Vec<Answer> {
         Error::NodeDown { addr: ADDR },
         Error::Fenced,
         Error::TooManyLocks { most: 4 },
+        Error::PinnedToWrite { addr: ADDR },
         Error::Detached,
         Error::WrongLength { addr: ADDR, len: 9 },
         Error::RegionTooLong { len: 1 << 21, most: 1 << 20 },

@@ -144,9 +144,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             keep.display()
         )));
     }
-    if args.copies > 1 && (args.mapped || args.has_cables()) {
+    if args.copies > 1 && args.has_cables() {
         return Err(Fault::usage(
-            "memory with copies is neither mapped nor known to a switch in the kernel: leave --mapped and --transport wire out",
+            "memory with copies is not known to a switch in the kernel: leave --transport wire out",
         ));
     }
     if u16::from(args.copies) > args.nodes {

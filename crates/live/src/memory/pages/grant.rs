@@ -225,6 +225,18 @@ impl Pages {
         self.slots[self.index(frame).expect("a page")].is_kept.store(keep, Release);
     }
 
+    /// The first block, of those that are asked for, which the application keeps from being protected.
+    pub fn kept_writable(&self, asked_for: impl Fn(BlockTag) -> bool) -> Option<BlockTag> {
+        if self.pinned.load(Relaxed) == 0 {
+            return None;
+        }
+        let keeps = |slot: &usize| {
+            let it = &self.slots[*slot];
+            it.is_kept.load(Acquire) && it.meta.access() == Some(Access::Modified)
+        };
+        (0..self.slots.len()).filter(keeps).map(|slot| self.tag(slot)).find(|tag| asked_for(*tag))
+    }
+
     /// One is not any more.
     pub fn unpinned(&self) {
         self.pinned.fetch_sub(1, Relaxed);

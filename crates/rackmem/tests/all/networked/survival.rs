@@ -209,6 +209,32 @@ fn a_prefix_of_what_was_stored_through_pointers_survives() {
     }
 }
 
+#[test]
+fn who_syncs_while_memory_with_copies_is_pinned_to_be_written_is_told_so() {
+    if rackmem::can_map().is_err() {
+        return;
+    }
+    let shape = Config { nodes: 2, copies: 2, memory: 8 << 20, cache: 1 << 20, ..Config::default() };
+    let rack = Processes::start_mapped(false, shape, false);
+    let (mut here, mut there) = (rack.nodes[0].here(), rack.nodes[1].here());
+    let addr = here.alloc_with_copies(4096, NodeId(1)).unwrap();
+    let mut map = rack.nodes[0].map(addr, 4096).unwrap();
+    let mut pinned = map.pin_bytes(0..8).unwrap();
+    pinned.copy_from_slice(&7_u64.to_le_bytes());
+    assert_eq!(here.sync(), Err(Error::PinnedToWrite { addr }));
+    // One who only waits for another's is not.
+    std::thread::scope(|scope| {
+        let syncing = scope.spawn(|| rack.nodes[0].here().sync());
+        std::thread::sleep(Duration::from_millis(100));
+        drop(pinned);
+        assert_eq!(syncing.join().unwrap(), Ok(()));
+    });
+    assert_eq!(there.read_word(addr), Ok(7));
+    let reading = map.pin(0..8, false).unwrap();
+    assert_eq!(here.sync(), Ok(()), "what nobody may write is protected");
+    drop(reading);
+}
+
 /// Long reads take the pin where writers are many: a block that is read so is committed all the same, and given away.
 #[test]
 fn blocks_that_threads_read_and_write_all_the_time_are_committed() {
