@@ -237,10 +237,16 @@ impl DataPlane for Kernel {
         SwitchEpoch(self.blocks.loaded.epoch())
     }
 
-    fn begin_epoch(&mut self, epoch: SwitchEpoch, shadow: NodeId) -> Option<Dump> {
+    fn begin_epoch(
+        &mut self,
+        epoch: SwitchEpoch,
+        shadow: NodeId,
+        server_of: &dyn Fn(NodeId) -> Option<NodeId>,
+    ) -> Option<Dump> {
         for program in [&mut self.blocks, &mut self.locks] {
             program.loaded.set_epoch(epoch.0);
         }
+        self.blocks.loaded.set_servers(|memory| server_of(NodeId(memory as u16)));
         self.blocks.loaded.state(&mut self.state);
         let (layout, state) = (self.blocks.loaded.layout(), &self.state);
         self.model.take_on(|array, index| layout.cell(state, array, index));

@@ -6,11 +6,12 @@ use std::net::SocketAddrV4;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
 
-use switch::ebpf::memory::session;
+use switch::ebpf::memory::{MEMORIES, session};
 use switch::ebpf::{
     ArrayLayout, Code, Instruction, KernelProgram, Map, Named, SCRATCH_BYTES, StateLayout, datagram,
 };
 use transport::udp::NodeSession;
+use wire::NodeId;
 
 use crate::system::{self, Shared};
 
@@ -174,6 +175,13 @@ impl Loaded {
         let arrays = self.layout.arrays.first().map_or(self.layout.bytes, |array| array.at);
         self.state.clear(arrays);
         self.forget_log();
+    }
+
+    /// Memories are where this says, each with a number. To be called when no packet is under way that goes by it.
+    pub fn set_servers(&mut self, server: impl Fn(usize) -> Option<NodeId>) {
+        let byte = |memory| server(memory).and_then(|node| u8::try_from(node.0).ok()).unwrap_or(u8::MAX);
+        let bytes: [u8; MEMORIES] = std::array::from_fn(byte);
+        self.state.write(self.layout.servers, &bytes);
     }
 
     /// Sets a register cell: for the control plane, of entries at which no pass looks.

@@ -213,9 +213,6 @@ impl Args {
         let instead = match self.transport {
             _ if copies == 1 => return Ok(()),
             TransportKind::Inline => "a rack in one process dies as a whole: add --transport shm or udp",
-            TransportKind::Wire => {
-                "a switch in the kernel does not find memory with copies: use --transport shm or udp"
-            }
             _ if !matches!(self.store, Choice::Auto | Choice::Coherent | Choice::Ordered) => {
                 "only coherent memory and chains have them: use --store coherent, ordered or chain"
             }

@@ -24,15 +24,9 @@ const AROUND: usize = 42;
 const HEAD: usize = 32;
 
 /// For three nodes.
-fn program(output: Output) -> KernelProgram {
-    let config = SwitchConfig {
-        nodes: 3,
-        entries: 7,
-        epoch: SwitchEpoch(EPOCH),
-        queue: false,
-        peeks: true,
-        copies: false,
-    };
+fn program(output: Output, copies: bool) -> KernelProgram {
+    let config =
+        SwitchConfig { nodes: 3, entries: 7, epoch: SwitchEpoch(EPOCH), queue: false, peeks: true, copies };
     let switch = Switch::new(&config).expect("it fits");
     switch.for_kernel(Frames::Datagrams(TERMS, output)).expect("its jumps are short enough")
 }
@@ -59,7 +53,11 @@ fn session_of(node: u16, life: u64) -> NodeSession {
 
 impl Port {
     fn new() -> Option<Self> {
-        let program = program(Output::Log);
+        Self::of(false)
+    }
+
+    fn of(copies: bool) -> Option<Self> {
+        let program = program(Output::Log, copies);
         let mut loaded = loaded(&program)?;
         loaded.is_at(HERE);
         loaded.set_epoch(EPOCH);
@@ -146,6 +144,35 @@ fn a_datagram_is_taken_and_answered_with_others_that_their_receivers_verify() {
         assert_eq!((packet.kind, packet.to), (PacketKind::ReadMiss, Endpoint::HomeAgent(NodeId(1))));
     }
     assert_eq!(port.counted(Datagrams::Taken), 3);
+}
+
+#[test]
+fn what_goes_to_a_memory_with_copies_goes_to_the_node_that_serves_it_now() {
+    let Some(mut port) = Port::of(true) else { return };
+    let from = session_of(0, 0);
+    // Memory 4 is the second one with copies.
+    for (counter, server) in (1..).zip([1, 0, 1]) {
+        let server_of =
+            |memory| if memory == 4 { Some(server) } else { (memory < 3).then_some(memory as u16) };
+        port.loaded.set_servers(|memory| server_of(memory).map(NodeId));
+        let (verdict, sent) = port.run(&frame_of(&request(4), &from, 2 * counter));
+        assert_eq!((verdict, sent.len()), (verdict::TAKEN, 1));
+        let (covered, found) = sent[0].split_at(HEAD + HEADER_BYTES);
+        let to = session_of(server, 0);
+        assert_eq!(
+            (covered[..8].to_vec(), found),
+            (TERMS.first_word(server as u8).to_vec(), &tag(&to.key_out, covered)[..])
+        );
+        let (packet, _) = Packet::parse(&covered[HEAD..]).expect("a packet");
+        assert_eq!(packet.to, Endpoint::HomeAgent(NodeId(4)), "which of its memories it is about");
+        // A node's own memory is where it was; nobody has memory 5, and node 2 has no port.
+        assert_eq!(port.run(&frame_of(&request(1), &from, 2 * counter + 1)).1[0][..8], TERMS.first_word(1));
+    }
+    for (counter, home) in (100..).zip([5, 2]) {
+        let before = port.counted(Datagrams::NoPort);
+        let (verdict, sent) = port.run(&frame_of(&request(home), &from, counter));
+        assert_eq!((verdict, sent.len(), port.counted(Datagrams::NoPort)), (verdict::TAKEN, 0, before + 1));
+    }
 }
 
 #[test]
@@ -324,7 +351,7 @@ fn what_came_with_the_tag_of_a_virtual_network_goes_on() {
 fn what_goes_out_leaves_through_the_port_of_its_node() {
     let Some(mut port) = Port::new() else { return };
     // As it is attached: the state has the same layout.
-    let mut machine = machine(&port, &program(Output::Ports));
+    let mut machine = machine(&port, &program(Output::Ports, false));
     let frame = frame_of(&request(1), &session_of(0, 0), 1);
     let ran = machine.run(&frame).expect("it runs");
     let (_, written_down) = port.run(&frame);

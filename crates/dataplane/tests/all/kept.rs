@@ -77,20 +77,20 @@ fn the_next_process_learns_what_was_held_if_its_programs_are_the_same() {
     at_switch("same", |directory, ports| {
         let mut first = attach(2, ports, Some(claim(directory)));
         assert_eq!(first.epoch(), SwitchEpoch(0));
-        assert_eq!(first.begin_epoch(SwitchEpoch(5), NodeId(0)), None, "there was nothing before");
+        assert_eq!(first.begin_epoch(SwitchEpoch(5), NodeId(0), &Some), None, "there was nothing before");
         drop(first);
         // Of each program three parts, and one at each port; and whose they are.
         assert_eq!(names(directory), 2 * (3 + 2) + 1);
         let mut next = attach(2, &ports[..1], Some(claim(directory)));
         assert_eq!(next.epoch(), SwitchEpoch(5));
         assert_eq!(names(directory), 2 * (3 + 1) + 1, "it is not at the other port any more");
-        let held = next.begin_epoch(SwitchEpoch(9), NodeId(0)).expect("there was an epoch");
+        let held = next.begin_epoch(SwitchEpoch(9), NodeId(0), &Some).expect("there was an epoch");
         assert_eq!(held.epoch, SwitchEpoch(5));
         assert_eq!(next.epoch(), SwitchEpoch(9));
         drop(next);
         let mut other = attach(1, ports, Some(claim(directory)));
         assert_eq!(other.epoch(), SwitchEpoch(0), "of a rack with other programs nothing is known");
-        assert_eq!(other.begin_epoch(SwitchEpoch(5), NodeId(0)), None);
+        assert_eq!(other.begin_epoch(SwitchEpoch(5), NodeId(0), &Some), None);
         drop(other);
         fs::remove_file(directory.join("locks-state")).expect("it is there");
         let other = attach(1, ports, Some(claim(directory)));

@@ -15,9 +15,14 @@ pub trait DataPlane: Send {
     /// The incarnation that it is in; 0: none yet. It may have begun under another process.
     fn epoch(&self) -> SwitchEpoch;
 
-    /// Begins an incarnation, and returns what the former one held, if there was one. When it returns, no packet of that is
-    /// under way in the program any more.
-    fn begin_epoch(&mut self, epoch: SwitchEpoch, shadow: NodeId) -> Option<Dump>;
+    /// Begins an incarnation, in which each memory is where `server_of` says, and returns what the former one held, if there was one. When
+    /// it returns, no packet of that is under way in the program any more.
+    fn begin_epoch(
+        &mut self,
+        epoch: SwitchEpoch,
+        shadow: NodeId,
+        server_of: &dyn Fn(NodeId) -> Option<NodeId>,
+    ) -> Option<Dump>;
 
     /// A packet about a lock has come to the process: what only the control plane does, or of somebody whom the program does not
     /// know yet.

@@ -226,13 +226,7 @@ impl NetworkedSwitch {
             Body::Packet(..) if plane.is_some() => transport.counters().dropped(Cause::OtherIncarnation),
             Body::Packet(packet, _) => {
                 programs.on_packet(packet, &mut switch_effects, |packet| {
-                    let Some(to) = packet.to.node() else { return };
-                    // A memory with copies is where the epoch says.
-                    let to = match to.index().checked_sub(nodes) {
-                        Some(memory) => servers.get(memory).copied().flatten(),
-                        None => Some(to),
-                    };
-                    if let Some(to) = to {
+                    if let Some(to) = packet.to.node().and_then(|memory| has(memory, nodes, servers)) {
                         transport.send(PeerId::node(to), Body::Packet(&packet, Contents::None), outgoing);
                     }
                 });
@@ -297,13 +291,15 @@ impl NetworkedSwitch {
                     }
                     Effect::Restart { epoch, shadow, changes } => {
                         self.log.on_epoch(epoch, &changes, self.coordinator.roster().live().len() as u64);
-                        let dump = match &mut self.plane {
-                            Some(plane) => plane.begin_epoch(epoch, shadow),
-                            None => self.began.then(|| self.programs.coherence.dump()),
-                        };
                         // Before anybody else hears of the epoch.
                         let view = self.coordinator.roster().view();
                         self.servers = (0..view.memories.len()).map(|i| view.hosts(i).next()).collect();
+                        let (nodes, servers) = (view.incarnations.len(), &self.servers);
+                        let server_of = |memory| has(memory, nodes, servers);
+                        let dump = match &mut self.plane {
+                            Some(plane) => plane.begin_epoch(epoch, shadow, &server_of),
+                            None => self.began.then(|| self.programs.coherence.dump()),
+                        };
                         self.programs.chip().begin_epoch(epoch, shadow, &view.incarnations);
                         self.began = true;
                         self.coordinator.on_restarted(now, dump.as_ref(), &mut effects);
@@ -311,5 +307,13 @@ impl NetworkedSwitch {
                 }
             }
         }
+    }
+}
+
+/// The node that has this memory: its own, or one with copies, which is where the epoch says.
+fn has(memory: NodeId, nodes: usize, servers: &[Option<NodeId>]) -> Option<NodeId> {
+    match memory.index().checked_sub(nodes) {
+        Some(nth) => servers.get(nth).copied().flatten(),
+        None => Some(memory),
     }
 }

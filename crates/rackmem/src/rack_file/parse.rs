@@ -11,7 +11,7 @@ use super::keys::{NODE, RACK, SWITCH};
 use super::placement;
 use super::table::Table;
 use super::units::{bytes_text, most_bytes_text, span_text};
-use super::{DataPlane, Placement, RackFile};
+use super::{Placement, RackFile};
 use crate::config::{Config, ConfigError, Directory};
 use live::scheduling::Scheduling;
 
@@ -152,12 +152,6 @@ fn read(path: &Path, tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) -> Option
         .map(|given| folder.join(given.value).components().collect::<PathBuf>());
     let placed = placement::read(folder, tables, mistakes);
     let (name, config, placed) = (name?, config?, placed?);
-    let in_kernel =
-        matches!(&placed.placement, Some(Placement::Udp { data_plane: DataPlane::Kernel { .. }, .. }));
-    if in_kernel && config.copies > 1 {
-        let what = "a program in the kernel does not find memory with copies: leave copies out, or data_plane, which then is \"process\"";
-        mistakes.add(tables.rack.place_of("copies"), what);
-    }
     let runtime = runtime.unwrap_or_else(|| placement::runtime_directory(&name));
     let placement =
         placed.placement.unwrap_or_else(|| Placement::SharedMemory { directory: runtime.clone() });

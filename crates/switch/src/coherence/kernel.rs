@@ -35,6 +35,7 @@ impl<R: Rules> Switch<R> {
     pub fn for_kernel(&self, frames: Frames) -> Result<KernelProgram, TooLong> {
         let layout = StateLayout::new(COUNTERS, self.config.nodes, self.program.arrays());
         let emitter = Emitter::new(&layout, (HEADER_BYTES, None), self.config.nodes, frames, counter_of);
+        let emitter = emitter.with_servers(self.config.copies);
         let (parser, f) = (self.parser, self.fields);
         let code = emitter.program(
             is_well_formed,

@@ -19,7 +19,7 @@ use super::emitter::{Emitter, Frames, Output, offset};
 use super::instruction::{
     Arithmetic, COUNTER, Helper, If, PACKET, R1, R2, R3, R4, R5, Register, SCRATCH, STATE, Width,
 };
-use super::memory::{Datagrams, frame, scratch, session};
+use super::memory::{Datagrams, MEMORIES, frame, scratch, session};
 
 /// In the kernel's view of a packet: not 0 if it came with the tag of a virtual network (`__sk_buff.vlan_present`).
 const VLAN_PRESENT: i16 = 20;
@@ -216,6 +216,12 @@ impl<C, F: HeaderFields> Emitter<'_, C, F> {
     fn seal(&mut self, no_port: Label) {
         let (frame_out, head) = (scratch::FRAME_OUT, scratch::FRAME_OUT + frame::HEAD);
         self.code.load(Width::Half, R1, SCRATCH, offset(scratch::GOES_OUT + F::TO.0.at));
+        if self.has_servers {
+            self.code.jump_if_number(If::AtLeast, R1, MEMORIES as i32, no_port);
+            self.code.by(Arithmetic::Move, R2, STATE);
+            self.code.by(Arithmetic::Add, R2, R1);
+            self.code.load(Width::Byte, R1, R2, offset(self.layout.servers));
+        }
         self.life_of(no_port);
         self.code.load(Width::Double, R3, R2, offset(session::DEVICE));
         self.code.jump_if_number(If::Equal, R3, 0, no_port);

@@ -65,6 +65,8 @@ pub(crate) struct Emitter<'a, C, F> {
     list: Option<List>,
     /// Bits of a set that can be set.
     nodes: usize,
+    /// What goes to a memory goes to the node that has it.
+    pub(super) has_servers: bool,
     pub(super) frames: Frames,
     /// Where the function is that sends.
     pub(super) sends: Label,
@@ -83,7 +85,13 @@ impl<'a, C, F: HeaderFields> Emitter<'a, C, F> {
         assert!(frame::PACKET + header + frame::TAG_BYTES <= frame::BYTES, "a header of {header} bytes");
         let mut code = Assembler::default();
         let sends = code.label();
-        Self { code, layout, words: 0, header, list, nodes, frames, sends, counter_of, fields: PhantomData }
+        let (words, has_servers, fields) = (0, false, PhantomData);
+        Self { code, layout, words, header, list, nodes, has_servers, frames, sends, counter_of, fields }
+    }
+
+    /// There are memories that are where the state says.
+    pub(crate) fn with_servers(self, has_servers: bool) -> Self {
+        Self { has_servers, ..self }
     }
 
     /// How many nodes there are.

@@ -60,6 +60,9 @@ pub(super) mod scratch {
 /// Bytes of scratch memory that a program needs.
 pub const SCRATCH_BYTES: usize = scratch::BYTES;
 
+/// Memories that addresses name.
+pub const MEMORIES: usize = 64;
+
 /// Packets that a test run of a program can write down.
 pub const MOST_LOGGED: usize = 80;
 
@@ -127,6 +130,8 @@ pub struct StateLayout {
     pub number_of_counters: usize,
     /// Where datagrams for the switch go: the address of IPv4 and the port, in the bytes of the network.
     pub here: usize,
+    /// The node that has each memory, a byte for each of [`MEMORIES`]: those with copies are where the epoch says. Another number: nobody.
+    pub servers: usize,
     /// What is known of each node, [`session::BYTES`] apart.
     pub sessions: usize,
     /// In test runs: how many packets went out, in 8 bytes, and behind that the packets.
@@ -154,7 +159,8 @@ impl StateLayout {
     /// For arrays of so many bits and cells.
     pub(crate) fn new(counters: usize, nodes: usize, arrays: impl Iterator<Item = (u32, usize)>) -> Self {
         let counters = counters + Datagrams::ALL.len();
-        let (epoch, shadow, here, first_counter) = (0, 8, 16, 24);
+        let (epoch, shadow, here, servers) = (0, 8, 16, 24);
+        let first_counter = servers + MEMORIES;
         let log = first_counter + 8 * counters;
         let sessions = log + 8 + MOST_LOGGED * LOGGED;
         let mut bytes = sessions + nodes * session::BYTES;
@@ -166,7 +172,7 @@ impl StateLayout {
         };
         let arrays = arrays.map(place).collect();
         let (counters, number_of_counters) = (first_counter, counters);
-        Self { epoch, shadow, counters, number_of_counters, here, sessions, log, arrays, bytes }
+        Self { epoch, shadow, counters, number_of_counters, here, servers, sessions, log, arrays, bytes }
     }
 
     /// What a test run has written down, of so many bytes each: headers, or datagrams.

@@ -144,11 +144,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             keep.display()
         )));
     }
-    if args.copies > 1 && args.has_cables() {
-        return Err(Fault::usage(
-            "memory with copies is not known to a switch in the kernel: leave --transport wire out",
-        ));
-    }
     if u16::from(args.copies) > args.nodes {
         return Err(Fault::usage(format_args!(
             "{} nodes cannot keep {} copies: add --nodes {}",

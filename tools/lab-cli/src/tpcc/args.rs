@@ -106,9 +106,9 @@ impl Args {
     pub(super) fn rack(&self, scale: Scale) -> Result<RackSpec, Fault> {
         /// Chunks of allocators.
         const CHUNK: u64 = 32 << 20;
-        if self.copies > 1 && !matches!(self.transport, TransportKind::Shm | TransportKind::Udp) {
+        if self.copies > 1 && self.transport == TransportKind::Inline {
             return Err(Fault::usage(format_args!(
-                "--copies {}: memory has copies where nodes are processes, and the switch is not in the kernel; use --transport shm or udp",
+                "--copies {}: memory has copies where nodes are processes; use --transport shm or udp",
                 self.copies
             )));
         }

@@ -254,7 +254,6 @@ fn what_cannot_be_measured_is_refused_before_any_process_is_started() {
         (&["bench", "miss", "--transport", "shm", "--no-coalescing"], "--transport udp"),
         (&["bench", "miss", "--no-coalescing"], "--transport udp"),
         (&["bench", "copies", "--transport", "inline"], "an embedded rack dies as a whole"),
-        (&["bench", "copies", "--transport", "wire"], "--transport shm or udp"),
         (&["bench", "lock", "--nodes", "16", "--threads", "8"], "--threads"),
         (&["bench", "lock", "--state-size", "2MiB"], "--state-size"),
         (&["bench", "object", "--sizes", "4"], "--sizes"),

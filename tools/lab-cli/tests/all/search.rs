@@ -35,10 +35,6 @@ fn mistakes_in_what_is_to_be_searched_are_named() {
     assert!(why.contains("nodes=2"), "{why}");
     let why = mistake(&["fuzz", "--fresh", "2", "--seeds", "0..3"], 2);
     assert!(why.contains("--seeds"), "{why}");
-    for with in [&["--mapped"][..], &["--transport", "wire"]] {
-        let why = mistake(&[&["soak", "--copies", "2"], with].concat(), 2);
-        assert!(why.contains("leave --mapped and --transport wire out"), "{why}");
-    }
     let why = mistake(&["soak", "--copies", "3", "--nodes", "2"], 2);
     assert!(why.contains("add --nodes 3"), "{why}");
 }

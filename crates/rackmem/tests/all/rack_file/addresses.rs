@@ -114,9 +114,6 @@ fn copies_that_nobody_could_keep_or_find_are_refused() {
         refused(&in_rack(SHM, "copies = 3")),
         "rack.toml:2: 3 copies on 2 nodes are not possible: 1 to 3 are, on as many nodes or more, and with more than one the rack begins with at most 64 nodes less `most_nodes`; change `copies`",
     );
-    let in_kernel = with(UDP, "[switch]\n", "[switch]\ndata_plane = \"kernel\"\nports = \"eth1 eth2\"\n");
-    let refusal = refused(&in_rack(&in_kernel, "key = \"rack.key\"\ncopies = 2"));
-    assert!(refusal.contains("a program in the kernel does not find memory with copies"), "{refusal}");
 }
 
 #[test]

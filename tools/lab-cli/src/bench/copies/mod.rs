@@ -89,11 +89,6 @@ fn check(args: &Args) -> Result<BlockSize, Fault> {
     if args.transport == TransportKind::Inline {
         return Err(Fault::usage("an embedded rack dies as a whole: --transport inline has no copies"));
     }
-    if args.transport == TransportKind::Wire {
-        return Err(Fault::usage(
-            "a switch in the kernel does not find memory with copies: use --transport shm or udp",
-        ));
-    }
     block_of(args.block_size, "--block-size")
 }
 
