@@ -231,8 +231,8 @@ impl Member {
             return;
         }
         self.heard = self.heard.max(pulse.epoch);
-        // Answers overtake each other.
-        if self.draining && pulse.echo >= self.drain.0 {
+        // Answers overtake each other; and to whoever leaves nothing is said of it any more, who wants to know how it was.
+        if self.draining && self.phase == Phase::Here && pulse.echo >= self.drain.0 {
             self.drain = (pulse.echo, pulse.drain);
         }
         self.unlisted = pulse.standing == Standing::Unlisted;

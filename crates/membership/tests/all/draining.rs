@@ -202,3 +202,15 @@ fn an_answer_from_before_says_nothing() {
     it.member.on_message(now + Nanos(2), then, &mut Vec::new());
     assert_eq!(it.member.drain(), None);
 }
+
+#[test]
+fn who_has_left_still_knows_how_many_stayed() {
+    let mut rig = Rig::formed(9, 3);
+    drain(&mut rig, [2]);
+    got(&mut rig, [(0, &[0, 1, 2]), (1, &[0, 1, 2]), (2, &[0, 1, 2])]);
+    assert_eq!(drain_of(&rig, 2), told([], 2));
+    rig.leave(2);
+    rig.run_for(T);
+    assert!(rig.processes[2].left);
+    assert_eq!(drain_of(&rig, 2), told([], 2));
+}

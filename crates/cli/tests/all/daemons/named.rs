@@ -203,7 +203,7 @@ fn a_rack_file_says_which_nodes_keep_names_and_no_more_than_there_are_can() {
     };
     assert_eq!(
         (written(&[]), written(&["--name-nodes", "2"]), written(&["--name-nodes", "3"])),
-        (None, Some(2), None)
+        (None, Some(2), Some(3))
     );
     let said = home.mistake(&["rack-file", "--nodes", "3", "--name-nodes", "4"], 2);
     assert!(said.contains("--name-nodes 4: the rack has 3 nodes: take 1 to 3"), "{said}");
