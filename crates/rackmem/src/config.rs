@@ -25,8 +25,8 @@ pub struct ProcessConfig {
     pub scheduling: Scheduling,
     /// How long a node may take to join.
     pub join_timeout: Duration,
-    /// Where [mapped memory](crate::Mapping) lies in this process: a multiple of 1 GiB with 512 GiB free for each node of the
-    /// rack. The same in all processes that exchange pointers.
+    /// Where [mapped memory](crate::Mapping) lies in this process: a multiple of 1 GiB with 512 GiB free for each node that the
+    /// rack may come to have, and for each memory with copies. The same in all processes that exchange pointers.
     pub map_base: u64,
     /// A thread that waits for [mapped memory](crate::Mapping) gets it itself, in a handler of SIGBUS, where otherwise a thread of
     /// the node is woken for it. A fault then takes about as long as the miss of a call (`docs/mapped.md`). In return system calls
