@@ -516,6 +516,16 @@ enum rackmem_status rackmem_block_trywrite(struct rackmem_thread thread,
                                            uint64_t address,
                                            struct rackmem_block_lock *lock);
 
+// Of the lock of a block with copies that is held: whether the writer before has died, or was taken for dead, with its node, before it
+// released the lock. `*died` says so until somebody has released it to write, and `*node` which node it was, the last one if there are
+// several. A part of what it had written may be there. The OS thread that uses its thread.
+//
+// What has to be kept to:
+// `died` and `node` may be written.
+enum rackmem_status rackmem_block_writer_that_died(struct rackmem_block_lock lock,
+                                                   bool *died,
+                                                   uint16_t *node);
+
 // Releases the lock of a block, and closes its handle. Of null, nothing. The OS thread that uses its thread.
 enum rackmem_status rackmem_block_unlock(struct rackmem_block_lock lock);
 

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 
 use rackmem::{BlockLock, Discipline, GlobalAddr, LockMode, NodeId, WaitingAgent};
 
-use crate::handles::{Align64, Slot, close, kind, with_thread};
+use crate::handles::{Align64, Slot, close, kind, with, with_thread};
 use crate::pointer::{To, bytes, bytes_mut};
 use crate::rack::{RackmemThread, Thread};
 use crate::status::{Failure, RackmemStatus};
@@ -20,7 +20,7 @@ pub struct RackmemBlockLock {
 
 /// It stays where it is: it is large.
 pub(crate) struct BlockLocked {
-    _lock: Box<BlockLock>,
+    lock: Box<BlockLock>,
 }
 
 kind!(BlockLocked, 3, Align64, 1 << 12);
@@ -229,7 +229,7 @@ unsafe fn take(
                 "somebody else has the block's lock: try again later",
             ));
         };
-        to.set(RackmemBlockLock { id: Slot::open(BlockLocked { _lock: Box::new(lock) }, Some(slot))? });
+        to.set(RackmemBlockLock { id: Slot::open(BlockLocked { lock: Box::new(lock) }, Some(slot))? });
         Ok(RackmemStatus::Ok)
     })
 }
@@ -289,6 +289,28 @@ pub unsafe extern "C" fn rackmem_block_trywrite(
 ) -> RackmemStatus {
     // SAFETY: passed on.
     unsafe { take(thread, address, LockMode::Write, true, lock) }
+}
+
+/// Of the lock of a block with copies that is held: whether the writer before has died, or was taken for dead, with its node, before it
+/// released the lock. `*died` says so until somebody has released it to write, and `*node` which node it was, the last one if there are
+/// several. A part of what it had written may be there. The OS thread that uses its thread.
+///
+/// # Safety
+/// `died` and `node` may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rackmem_block_writer_that_died(
+    lock: RackmemBlockLock,
+    died: *mut bool,
+    node: *mut u16,
+) -> RackmemStatus {
+    with::<BlockLocked>(lock.id, |_, open| {
+        // SAFETY: the caller promises it.
+        let (died, to) = unsafe { (To::at(died, "died")?, To::at(node, "node")?) };
+        let found = open.lock.writer_that_died();
+        died.set(found.is_some());
+        to.set(found.map_or(0, |node| node.0));
+        Ok(RackmemStatus::Ok)
+    })
 }
 
 /// Releases the lock of a block, and closes its handle. Of null, nothing. The OS thread that uses its thread.

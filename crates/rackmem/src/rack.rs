@@ -18,6 +18,7 @@ use crate::attach::Attached;
 use crate::config::{Config, ConfigError, ProcessConfig};
 use crate::error::JoinError;
 use crate::handle::NodeHandle;
+use crate::lock::marks::Marks;
 use crate::locked::lasting::HeldLasting;
 use crate::named::NameService;
 use crate::peers::{PeerWatch, authenticates};
@@ -45,6 +46,8 @@ pub(crate) struct Inner {
     names: Box<[NameService]>,
     /// The locks with copies that threads of this process are inside of.
     pub(crate) lasting: HeldLasting,
+    /// What is known of who has block locks with copies.
+    pub(crate) marks: Marks,
 }
 
 impl Inner {
@@ -330,8 +333,8 @@ impl Rack {
             Places::Attached(_) => [].into(),
         };
         let handles = AtomicU64::new(0);
-        let lasting = HeldLasting::default();
-        let inner = Arc::new(Inner { places, memories, reach, config, handles, hits, names, lasting });
+        let (lasting, marks) = (HeldLasting::default(), Marks::default());
+        let inner = Arc::new(Inner { places, memories, reach, config, handles, hits, names, lasting, marks });
         if let Places::Joined { node, .. } = &inner.places {
             let rack = Arc::downgrade(&inner);
             node.serve_names(Box::new(move |from, words| {

@@ -128,7 +128,14 @@ static void coherent_memory(rackmem_thread closed) {
     WRONG(RACKMEM_BUSY, rackmem_block_tryread(there, address, &other));
     WRONG(RACKMEM_BUSY, rackmem_block_trywrite(there, address, &other));
     CHECK(other.id == 0);
+    bool died = true;
+    uint16_t node = 7;
+    GOOD(rackmem_block_writer_that_died(lock, &died, &node));
+    CHECK(!died && node == 0);
+    WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_block_writer_that_died(lock, NULL, &node));
+    WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_block_writer_that_died(lock, &died, NULL));
     GOOD(rackmem_block_unlock(lock));
+    WRONG(RACKMEM_BAD_HANDLE, rackmem_block_writer_that_died(lock, &died, &node));
     GOOD(rackmem_block_read(thread, address, &lock));
     GOOD(rackmem_block_tryread(there, address, &other));
     GOOD(rackmem_block_unlock(other));
@@ -143,6 +150,7 @@ static void coherent_memory(rackmem_thread closed) {
     BAD(rackmem_thread, closed, rackmem_block_tryread(bad, address, &lock));
     BAD(rackmem_thread, closed, rackmem_block_trywrite(bad, address, &lock));
     BAD_BUT_NULL(rackmem_block_lock, other, rackmem_block_unlock(bad));
+    BAD(rackmem_block_lock, other, rackmem_block_writer_that_died(bad, &died, &node));
     /* A thread that goes releases what it holds. */
     GOOD(rackmem_thread_close(there));
     WRONG(RACKMEM_BAD_HANDLE, rackmem_block_unlock(again));

@@ -19,8 +19,8 @@ pub(super) enum Answer {
     Done,
     Bytes(Vec<u8>),
     Allocated(GlobalAddr),
-    /// The lock of a block is held, under this number.
-    Locked(u32),
+    /// The lock of a block is held, under this number, and a writer has died who had it.
+    Locked(u32, Option<NodeId>),
     /// Somebody else holds it; or the object is being written; or it has another version than was expected.
     Busy,
     Failed(Error),
@@ -65,8 +65,9 @@ impl Answer {
                 put_addr(out, *addr);
                 2
             }
-            Self::Locked(lock) => {
+            Self::Locked(lock, died) => {
                 out.extend(lock.to_le_bytes());
+                put_option(out, *died, |out, died| out.extend(died.0.to_le_bytes()));
                 3
             }
             Self::Busy => 4,
@@ -112,7 +113,7 @@ impl Answer {
             0 => Self::Done,
             1 => Self::Bytes(bytes.counted()?.to_vec()),
             2 => Self::Allocated(bytes.addr()?),
-            3 => Self::Locked(bytes.u32()?),
+            3 => Self::Locked(bytes.u32()?, bytes.option(|bytes| bytes.u16().map(NodeId))?),
             4 => Self::Busy,
             5 => Self::Failed(decode_error(bytes)?),
             6 => Self::Held(

@@ -37,10 +37,12 @@ impl NodeHandle {
         addr: GlobalAddr,
         mode: LockMode,
         once: bool,
-    ) -> Result<Option<AskedLock>, Error> {
+    ) -> Result<Option<(AskedLock, Option<NodeId>)>, Error> {
         let conversation = self.conversation()?;
         self.ask(&Operation::Lock { addr, mode, once }, |answer| match answer {
-            Answer::Locked(lock) => Some(Some(AskedLock { conversation: Arc::clone(conversation), lock })),
+            Answer::Locked(lock, died) => {
+                Some(Some((AskedLock { conversation: Arc::clone(conversation), lock }, died)))
+            }
             Answer::Busy if once => Some(None),
             _ => None,
         })

@@ -1,7 +1,8 @@
 //! The names of a memory with copies, as they are kept in it: so they outlive the nodes that keep them.
 //!
 //! ```text
-//!   root   the memory's first block: mark | first page | number of the last thing made | epoch behind which fencing numbers begin
+//!   root   the memory's first block: mark | first page | number of the last thing made | epoch behind which fencing numbers begin |
+//!          not ours: marks of block locks (`lock/marks.rs`)
 //!   page   32 slots of 512 bytes, allocated; in place of its first slot: the next page
 //!   slot   state | call that has made it | life of the memory that it is in | bytes of what follows | as in an answer (`request.rs`)
 //! ```
@@ -22,7 +23,7 @@ use super::directory::{Directory, Named};
 use super::request::{info_of, put_info};
 use crate::error::Error;
 use crate::handle::NodeHandle;
-use crate::lock::{BlockLock, LockMode};
+use crate::lock::BlockLock;
 
 /// `names` and the version of this layout.
 const MARK: u64 = u64::from_le_bytes(*b"names\0\0\x01");
@@ -93,7 +94,7 @@ impl Kept {
         directory: &Mutex<Directory>,
     ) -> Result<Option<BlockLock>, Error> {
         let Some(view) = handle.inner.joined().map(|node| node.view()) else { return Ok(None) };
-        let lock = match handle.lock_block(self.root(), LockMode::Write) {
+        let lock = match handle.lock_block_unmarked(self.root()) {
             Err(Error::TooManyLocks { .. }) => return Ok(None),
             lock => lock?,
         };

@@ -54,9 +54,9 @@ impl Locks {
             match handle.try_lock_block(addr, mode) {
                 Err(error) => return Ok(Err(error)),
                 Ok(Some(lock)) => {
-                    let number = self.number();
+                    let (number, died) = (self.number(), lock.writer_that_died());
                     self.blocks.insert(number, lock);
-                    return Ok(Ok(Answer::Locked(number)));
+                    return Ok(Ok(Answer::Locked(number, died)));
                 }
                 Ok(None) if once => return Ok(Ok(Answer::Busy)),
                 Ok(None) => {}

@@ -1,5 +1,6 @@
 //! Racks of processes, with threads for processes: the switch and each node have a transport of their own.
 
+mod block_locks;
 mod chains;
 mod copies;
 mod draining;

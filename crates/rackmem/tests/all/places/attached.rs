@@ -43,7 +43,7 @@ mod locks {
 }
 
 mod locks_with_copies {
-    use rackmem::{Error, GlobalAddr, Locked, LockedRegions};
+    use rackmem::{Error, GlobalAddr, LockMode, Locked, LockedRegions};
 
     use super::*;
 
@@ -59,6 +59,22 @@ mod locks_with_copies {
     }
 
     crate::locks_everywhere::everywhere!(mixed, with copies, too);
+
+    #[test]
+    fn an_application_is_told_of_a_writer_that_died_with_a_block_lock_too() {
+        let mut places = Places::start("attached", TransportKind::SharedMemory, "copies = 2");
+        let mut app = places.attached(Rack::attach)[0].here();
+        let addr = app.alloc_with_copies(64, NodeId(1)).unwrap();
+        // What an earlier life of node 2 has left: a table, with a mark in it.
+        let table = app.alloc_with_copies(8 * 64, NodeId(1)).unwrap();
+        let block = app.block_size().tag(addr).addr();
+        app.write_value(table, &[0, 2 << 32 | 1, block.bits()]).unwrap();
+        app.write_word(GlobalAddr::new(addr.home(), 32), table.bits()).unwrap();
+        for mode in [LockMode::Read, LockMode::Write] {
+            assert_eq!(app.lock_block(addr, mode).unwrap().writer_that_died(), Some(NodeId(2)));
+        }
+        assert_eq!(app.lock_block(addr, LockMode::Read).unwrap().writer_that_died(), None);
+    }
 
     #[test]
     fn an_application_is_told_of_a_writer_that_died_too() {

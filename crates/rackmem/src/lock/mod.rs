@@ -1,4 +1,8 @@
 //! The per-block reader-writer lock (Concordia, section 6, "synchronization primitive").
+//!
+//! What must always hold: a lock of a block with copies is [marked](marks) while it is held to write.
+
+pub(crate) mod marks;
 
 use std::sync::Arc;
 
@@ -8,6 +12,7 @@ use wire::{GlobalAddr, NodeId, Refusal, SlotId};
 use crate::attach::AskedLock;
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
+use crate::lock::marks::Marked;
 use crate::rack::Inner;
 
 /// How a lock is held.
@@ -32,10 +37,14 @@ impl From<LockMode> for wire::Mode {
 ///
 /// It excludes other holders of the lock, not accesses to the block: who locks is a convention of the
 /// application. A lock occupies one of its node's requester slots while it is held.
+///
+/// Of a block with copies, what was written while it was held survives whole once it is released. If its node dies before that, a part
+/// of it may survive; whoever takes the lock next is told ([`BlockLock::writer_that_died`]).
 #[must_use = "the lock is released when this is dropped"]
 pub struct BlockLock {
     /// The daemon holds it, or this process's node.
     _held: HeldBy,
+    died: Option<NodeId>,
 }
 
 #[allow(
@@ -52,6 +61,8 @@ struct Here {
     node: NodeId,
     slot: SlotId,
     context: ThreadContext,
+    /// Of a block with copies, to write.
+    marked: Option<Marked>,
 }
 
 impl NodeHandle {
@@ -92,12 +103,33 @@ impl NodeHandle {
         self.inner.in_some_memory(addr)?;
         if self.is_attached() {
             let lock = self.ask_for_block_lock(addr, mode, once)?;
-            return Ok(lock.map(|lock| BlockLock { _held: HeldBy::Daemon { _lock: lock } }));
+            return Ok(lock.map(|(lock, died)| BlockLock { _held: HeldBy::Daemon { _lock: lock }, died }));
         }
+        let Some(mut here) = self.take_unmarked(addr, mode, once)? else { return Ok(None) };
+        let mut died = None;
+        if self.inner.has_copies(addr) {
+            let block = self.tag(addr).addr();
+            let left = self.marks_of_dead(block)?;
+            died = left.first().map(|last| last.node);
+            if mode == LockMode::Write {
+                here.marked = Some(self.mark(block, left)?);
+            }
+        }
+        Ok(Some(BlockLock { _held: HeldBy::Node { _here: here }, died }))
+    }
+
+    /// Takes the lock to write, and nobody will be told if this node dies: for what is looked at by whoever comes next, in any case.
+    pub(crate) fn lock_block_unmarked(&mut self, addr: GlobalAddr) -> Result<BlockLock, Error> {
+        let here = self.take_unmarked(addr, LockMode::Write, false)?;
+        let here = here.expect("a patient lock operation is never refused");
+        Ok(BlockLock { _held: HeldBy::Node { _here: here }, died: None })
+    }
+
+    fn take_unmarked(&mut self, addr: GlobalAddr, mode: LockMode, once: bool) -> Result<Option<Here>, Error> {
         let slot = self.lock_at_node(addr, mode, once)?;
         Ok(slot.map(|slot| {
             let (inner, context) = (Arc::clone(&self.inner), ThreadContext::new(u64::from(slot.0)));
-            BlockLock { _held: HeldBy::Node { _here: Here { inner, node: self.node, slot, context } } }
+            Here { inner, node: self.node, slot, context, marked: None }
         }))
     }
 
@@ -117,8 +149,19 @@ impl NodeHandle {
     }
 }
 
+impl BlockLock {
+    /// Of a block with copies: the node that died, or was taken for dead, with a thread that had the lock to write, if nobody has
+    /// released it to write since. A part of what that thread had written may be there: the first part, in its order.
+    pub fn writer_that_died(&self) -> Option<NodeId> {
+        self.died
+    }
+}
+
 impl Drop for Here {
     fn drop(&mut self) {
+        if let Some(marked) = self.marked.take() {
+            marked.take_away(&self.inner, self.node);
+        }
         self.inner.at(self.node, &mut self.context).unlock(self.slot);
     }
 }
