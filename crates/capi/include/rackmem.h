@@ -154,7 +154,7 @@ typedef struct rackmem_rack {
 
 // What a rack is.
 typedef struct rackmem_info {
-  // How many nodes it has.
+  // How many nodes it began with; those that were added since have higher numbers.
   uint16_t nodes;
   // The node that this process is, or whose daemon it uses; 0 in a rack inside this process.
   uint16_t own_node;

@@ -39,7 +39,7 @@ pub struct RackmemThread {
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct RackmemInfo {
-    /// How many nodes it has.
+    /// How many nodes it began with; those that were added since have higher numbers.
     pub nodes: u16,
     /// The node that this process is, or whose daemon it uses; 0 in a rack inside this process.
     pub own_node: u16,

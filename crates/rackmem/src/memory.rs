@@ -27,7 +27,7 @@ pub trait Memory {
     /// The node that this worker runs on.
     fn node(&self) -> NodeId;
 
-    /// How many nodes the rack has.
+    /// How many nodes the rack began with: the same for all workers.
     fn nodes(&self) -> usize;
 
     /// The memory of that node; and if what is at `like` has copies, the one with copies that it serves first.

@@ -69,7 +69,7 @@ class Rack:
 
     @property
     def nodes(self) -> int:
-        """How many nodes the rack has."""
+        """How many nodes the rack began with. Those that were added since have higher numbers."""
         return self._rack.nodes
 
     @property
