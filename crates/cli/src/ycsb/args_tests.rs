@@ -162,7 +162,6 @@ fn copies_are_in_as_many_memories_at_least_and_are_not_steered() {
 fn coherent_memory_has_copies_where_nodes_are_processes() {
     for (flags, instead) in [
         (&["--copies", "2"][..], "add --transport shm or udp"),
-        (&["--copies", "2", "--transport", "wire"], "use --transport shm or udp"),
         (
             &["--copies", "2", "--transport", "shm", "--store", "locked"],
             "use --store coherent, ordered or chain",
@@ -172,10 +171,12 @@ fn coherent_memory_has_copies_where_nodes_are_processes() {
         let said = refused_for_the_store(flags);
         assert!(said.contains(flags[1]) && said.contains(instead), "{said}");
     }
-    let with = args(&["--copies", "2", "--transport", "shm", "-w", "A"]);
-    let (workloads, _) = with.workloads().unwrap();
-    assert_eq!((with.memory_copies(), with.engine(&workloads[0])), (2, Engine::Coherent));
-    assert!(with.for_store(workloads).is_ok());
+    for transport in ["shm", "udp", "wire"] {
+        let with = args(&["--copies", "2", "--transport", transport, "-w", "A"]);
+        let (workloads, _) = with.workloads().unwrap();
+        assert_eq!((with.memory_copies(), with.engine(&workloads[0])), (2, Engine::Coherent));
+        assert!(with.for_store(workloads).is_ok());
+    }
     assert_eq!(args(&["--copies", "2", "--store", "chain"]).memory_copies(), 1);
 }
 
