@@ -308,6 +308,8 @@ impl Member {
         let fits = |it: &Contents| {
             it.roster.epoch == whole.epoch
                 && it.roster.entries.len() == me.nodes
+                && it.roster.founders > 0
+                && me.nodes + it.roster.memories.len() <= wire::Copyset::NODES
                 && it.roster.is_alive(me.node, me.session)
                 && it.dump.as_ref().is_none_or(|dump| dump.epoch == self.roster.epoch)
         };

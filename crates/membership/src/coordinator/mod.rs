@@ -459,7 +459,7 @@ impl Coordinator {
     /// True for a roster of a rack of this shape.
     fn fits(&self, roster: &Roster) -> bool {
         let memories = if self.config.copies > 1 { roster.founders } else { 0 };
-        roster.entries.len() == self.config.nodes && roster.memories.len() == memories
+        roster.entries.len() == self.config.nodes && roster.founders > 0 && roster.memories.len() == memories
     }
 
     fn answer(&mut self, now: Nanos, beat: &Beat, out: &mut Vec<Effect>) {

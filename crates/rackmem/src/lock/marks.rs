@@ -95,7 +95,7 @@ impl NodeHandle {
                 of_block.copied().collect::<Vec<_>>()
             })
         };
-        let mut left = match known(&inner) {
+        let left = match known(&inner) {
             Some(left) => left,
             None => {
                 let left = self.look_for_marks(memory)?;
@@ -107,7 +107,7 @@ impl NodeHandle {
         };
         // Somebody may have been told of it before, and have released the lock.
         let mut still = Vec::with_capacity(left.len());
-        for left in left.drain(..) {
+        for left in left {
             if self.read_word(left.at)? == left.mark {
                 still.push(left);
             }
