@@ -54,7 +54,9 @@ impl Memory {
 
     fn mapping(&self) -> PyResult<&Mapping> {
         self.mapped.as_deref().ok_or_else(|| {
-            MapError::new_err("an attached process cannot map memory: use rack.bulk_array, which loads and stores")
+            MapError::new_err(
+                "an attached process cannot map memory: use rack.bulk_array, which loads and stores",
+            )
         })
     }
 

@@ -151,18 +151,16 @@ impl Rack {
         name: &str,
         bytes: usize,
         tag: &str,
-        (copies, create, map): (bool, bool, bool),
+        how: (bool, bool, bool),
     ) -> PyResult<Memory> {
+        let (copies, create, map) = how;
         let region = self.keeping(py, copies && create, |handle| {
             let named = handle.named::<Region>(name).tag(tag, 0);
             if create { named.open_or(|| bytes) } else { named.open() }.map_err(|why| why.raised())
         })?;
         let open = self.shared.open()?;
-        let mapped = if map {
-            Some(py.detach(|| open.map(&region)).map_err(|why| why.raised())?)
-        } else {
-            None
-        };
+        let mapped =
+            if map { Some(py.detach(|| open.map(&region)).map_err(|why| why.raised())?) } else { None };
         let (at, file) = ((region.addr(), region.len()), self.file.clone());
         Ok(Memory::new(Arc::clone(&self.shared), open, (name.to_owned(), file), at, mapped))
     }
