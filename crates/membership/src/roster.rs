@@ -31,7 +31,7 @@ pub struct Roster {
     pub epoch: SwitchEpoch,
     /// The last incarnation of each node. A node that has never been there has session 0, and is not alive.
     pub entries: Vec<RosterEntry>,
-    /// So many nodes the rack began with; others were added. For what all have to count alike, as long as the rack lasts.
+    /// So many nodes the rack began with; others were added. What all have to count in one way, as long as the rack lasts, counts these.
     pub founders: usize,
     /// Where each memory with copies is. As many as founders, or none.
     pub memories: Vec<Kept>,

@@ -364,6 +364,15 @@ impl From<ConfigError> for JoinError {
     }
 }
 
+impl JoinError {
+    /// Somebody has to do something elsewhere, who cannot know while this process goes on trying.
+    pub(crate) fn tell_once(&self, told: &mut bool) {
+        if matches!(self, Self::Unlisted { .. }) && !std::mem::replace(told, true) {
+            tracing::warn!(target: "rackmem", "{self}");
+        }
+    }
+}
+
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

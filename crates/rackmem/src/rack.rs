@@ -284,6 +284,7 @@ impl Rack {
         transport: &Arc<dyn Transport>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Self, JoinError> {
+        let mut told = false;
         loop {
             // Once the switch is heard, the rack may still wait for other nodes before it begins.
             let answered = transport.counters().counts().received > 0;
@@ -291,7 +292,9 @@ impl Rack {
             let longest = if answered { 3 * timeout + UNANSWERED } else { UNANSWERED };
             let attempt = ProcessConfig { join_timeout: longest.min(process.join_timeout), ..*process };
             match Self::join_over(config.clone(), node, &attempt, Arc::clone(transport)) {
-                Err(JoinError::NoAnswer { .. } | JoinError::Unlisted { .. }) if go_on() => {}
+                Err(error @ (JoinError::NoAnswer { .. } | JoinError::Unlisted { .. })) if go_on() => {
+                    error.tell_once(&mut told);
+                }
                 ended => return ended,
             }
         }

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use std::{fs, thread};
 
 use rackmem::{Discipline, NodeId, Rack, RackFile, Value};
@@ -63,6 +64,8 @@ fn a_node_that_is_appended_to_the_switchs_file_joins_the_rack_that_runs() {
     // It calls, and the switch's file does not have it.
     let added = home.start(&["node", "--id", "3", "--config", "longer.toml"]);
     says("node 3 wants to join, and rack.toml does not list it: append its [[node]] to let it in");
+    // It says so, too, when its first attempt is over.
+    thread::sleep(Duration::from_secs(4));
     let mut old = attach(&file, 0);
     let given = old.alloc_with_copies(64, NodeId(2)).unwrap();
     old.write_word(given, 7).unwrap();
@@ -111,7 +114,10 @@ fn a_node_that_is_appended_to_the_switchs_file_joins_the_rack_that_runs() {
     eventually("it is still there", || home.try_status().is_some_and(|status| is_up(&status, 3)));
     assert_eq!((old.read_word(addr), new.read_word(given)), (Ok(8), Ok(7)));
     drop((old, new));
-    daemons.push(added);
+    let ended = added.signal("TERM").output();
+    assert_eq!(ended.status.code(), Some(0));
+    let told = "the switch's rack file has no node 3: append its [[node]] there, too";
+    assert_eq!(text(&ended.stderr).matches(told).count(), 1, "{}", text(&ended.stderr));
     end(daemons.into_iter().rev());
 }
 
