@@ -74,3 +74,14 @@ pub use words::{Pending, Word, WordOperation, Words};
 /// What the derives of [`FromBytes`] and the like (feature `derive`) need: `#[zerocopy(crate = "rackmem::zerocopy")]`.
 pub use zerocopy;
 pub use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// The examples of pages, tested with those of the documentation.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/running.md")]
+    struct Running;
+    #[doc = include_str!("../../../docs/locks.md")]
+    struct Locks;
+}

@@ -3,22 +3,26 @@
 //! A sender on another machine cannot know whether a thread attends here, and the kernel wakes whoever polls the
 //! socket for every datagram. While a thread attends, that would cost a wake-up for each datagram that it is about to
 //! receive anyway. So the thread that waits polls only if nobody has attended for a while; else it naps. What must
-//! always hold: what nobody attends to is noticed within a nap or two; with nothing going on, the waiting thread
+//! always hold: what nobody attends to is noticed when the nap ends; with nothing going on, the waiting thread
 //! sleeps in `poll`.
 
 use std::io;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{Relaxed, SeqCst},
+};
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use wire::Nanos;
 
-/// How long nobody has to attend before the waiting thread polls, at least and at most. Naps get longer while somebody
-/// attends: each costs a wake-up.
-const SHORTEST_NAP: Duration = Duration::from_micros(100);
-const LONGEST_NAP: Duration = Duration::from_micros(200);
+/// How long nobody has to attend before the waiting thread polls, at least and at most. A nap costs a wake-up; what comes
+/// meanwhile, when nobody attends any more, waits for its end. So naps become half as long where something did, and slowly
+/// longer where nothing has.
+const SHORTEST_NAP: Nanos = Nanos::from_micros(20);
+const LONGEST_NAP: Nanos = Nanos::from_micros(200);
 
 /// Who attends.
 #[derive(Debug)]
@@ -31,6 +35,8 @@ pub(super) struct Waiting {
     seen: AtomicU64,
     /// The waiting thread naps, and looks again soon.
     napping: AtomicBool,
+    /// For how long.
+    nap: AtomicU64,
     /// Threads in [`Waiting::block`].
     blocked: AtomicUsize,
     /// Ends their sleep.
@@ -49,6 +55,7 @@ impl Waiting {
             attended: AtomicU64::new(0),
             seen: AtomicU64::new(0),
             napping: AtomicBool::new(false),
+            nap: AtomicU64::new(LONGEST_NAP.0),
             blocked: AtomicUsize::new(0),
             interrupt: Interrupt(interrupt),
         })
@@ -104,7 +111,6 @@ impl Waiting {
     /// if it needs no more.
     pub(super) fn wait(&self, socket: &UdpSocket, most: Nanos, look: impl Fn() -> Option<Nanos>) {
         let end = Instant::now().checked_add(Duration::from_nanos(most.0));
-        let mut nap = SHORTEST_NAP;
         loop {
             let left = match end {
                 Some(end) => end.saturating_duration_since(Instant::now()),
@@ -115,10 +121,16 @@ impl Waiting {
             }
             let looked = look();
             if self.is_attended() || looked.is_some() {
+                let nap = self.nap.load(Relaxed);
                 self.napping.store(true, SeqCst);
-                std::thread::sleep(left.min(nap));
+                std::thread::sleep(left.min(Duration::from_nanos(nap)));
                 self.napping.store(false, SeqCst);
-                nap = (nap * 2).min(LONGEST_NAP);
+                let is_late = !self.has_attention() && is_readable(socket, Duration::ZERO);
+                let next = if is_late { nap / 2 } else { nap + nap / 8 };
+                self.nap.store(next.clamp(SHORTEST_NAP.0, LONGEST_NAP.0), Relaxed);
+                if is_late {
+                    return;
+                }
                 continue;
             }
             // A thread may begin to attend now. Then the first datagram ends this poll, and the next round naps.
@@ -139,4 +151,26 @@ fn is_readable(socket: &UdpSocket, most: Duration) -> bool {
 
 fn timespec(span: Duration) -> Timespec {
     Timespec { tv_sec: span.as_secs() as i64, tv_nsec: i64::from(span.subsec_nanos()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_during_a_nap_is_noticed_at_its_end_and_the_next_one_is_shorter() {
+        let (socket, waiting) = (UdpSocket::bind("127.0.0.1:0").unwrap(), Waiting::new().unwrap());
+        socket.send_to(&[1], socket.local_addr().unwrap()).unwrap();
+        for nap in [200, 100, 50, 25, 20, 20] {
+            assert_eq!(waiting.nap.load(Relaxed), nap * 1000);
+            waiting.attend();
+            assert!(waiting.leave(), "nobody attends, and nobody naps");
+            waiting.wait(&socket, Nanos::from_millis(60_000), || None);
+        }
+        assert_eq!(socket.recv(&mut [0; 8]).unwrap(), 1);
+        waiting.attend();
+        waiting.wait(&socket, Nanos::from_millis(50), || None);
+        assert!(waiting.nap.load(Relaxed) > 20_000, "nothing has come during these naps");
+        assert!(waiting.leave());
+    }
 }

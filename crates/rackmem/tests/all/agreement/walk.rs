@@ -143,7 +143,8 @@ fn walk(kind: TransportKind, secret: bool) {
                     }
                     _ => false,
                 });
-                other.leave(Duration::from_secs(10));
+                // Node 0 does not answer it, and so it does not end in order.
+                other.leave(Duration::from_secs(1));
                 joined += 1;
             }
         }

@@ -4,7 +4,7 @@ use check::explore::Protocol;
 use check::explore::joint::Joint;
 use wire::{Rule, Without};
 
-use crate::exhaustive::{Counts, broken, holds};
+use crate::exhaustive::{Counts, broken, holds, large_too};
 
 const SCOPES: &[(&str, Counts)] = &[
     ("copies", [106_127, 349_761, 158]),
@@ -16,7 +16,7 @@ const SCOPES: &[(&str, Counts)] = &[
     ("copies-guard", [52_770, 177_914, 192]),
 ];
 
-/// With these it takes minutes: `RACKMEM_LARGE=1`.
+/// With [`LARGE_TOO`](crate::exhaustive::LARGE_TOO).
 const LARGE: &[(&str, Counts)] = &[
     ("copies-backup-again", [68_756, 245_894, 431]),
     ("copies-again", [207_718, 874_153, 427]),
@@ -44,7 +44,7 @@ const LARGE: &[(&str, Counts)] = &[
 #[test]
 fn what_is_promised_of_memory_with_copies_holds_whoever_dies_whenever() {
     holds::<Joint>(SCOPES);
-    if std::env::var_os("RACKMEM_LARGE").is_some() {
+    if large_too() {
         holds::<Joint>(LARGE);
     }
 }

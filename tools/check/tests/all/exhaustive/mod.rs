@@ -25,6 +25,13 @@ use check::explore::{Counterexample, Explored, Protocol, Reached, Verdict};
 /// More than any has.
 const MOST: usize = 12_000_000;
 
+/// Set where scopes are explored, too, that take minutes: in `.ci/run deep`.
+const LARGE_TOO: &str = "RACKMEM_LARGE";
+
+fn large_too() -> bool {
+    std::env::var_os(LARGE_TOO).is_some()
+}
+
 /// States, steps between them, and states at rest.
 type Counts = [usize; 3];
 
