@@ -13,12 +13,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use node::Access;
-use wire::{BlockSize, GlobalAddr, NodeId, Refusal};
+use wire::{NodeId, Refusal};
 
 use super::mapped::say;
 use super::node::NetworkedNode;
 use crate::actor::{Failure, ThreadContext};
-use crate::memory::pages::{Faulted, Pages};
+use crate::memory::pages::{Faulted, Pages, Run};
 use crate::waiting::{SpinThenPark, Step};
 
 /// The longest sleep of the thread that waits for faults: then it looks whether the node is still there.
@@ -110,28 +110,6 @@ impl NetworkedNode {
     }
 }
 
-/// Faults that follow each other through memory: then the blocks behind are brought with them, four times as many each time.
-#[derive(Default)]
-struct Run {
-    last: u64,
-    ahead: u64,
-}
-
-impl Run {
-    /// Blocks that are brought ahead of one at first and at most: half of what a node can have on its way is left to others.
-    const FIRST: u64 = 2;
-    const MOST: u64 = 31;
-
-    /// How many blocks behind the one of this fault are to come with it.
-    fn ahead(&mut self, block: BlockSize, addr: GlobalAddr) -> usize {
-        let number = addr.bits() >> block.shift();
-        let goes_on = number > self.last && number <= self.last + 1 + self.ahead;
-        self.ahead = if goes_on { (self.ahead * 4).clamp(Self::FIRST, Self::MOST) } else { 0 };
-        self.last = number;
-        self.ahead as usize
-    }
-}
-
 /// Waits for faults, as long as the node is there.
 fn serve(node: &Weak<NetworkedNode>, pages: &Pages) {
     let Some(scheduling) = node.upgrade().map(|node| node.scheduling) else { return };
@@ -191,22 +169,4 @@ fn last_words(faulted: &Faulted, why: Failure, leaving: bool) -> ! {
         faulted.addr, faulted.pointer
     ));
     std::process::abort();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use wire::NodeId;
-
-    #[test]
-    fn faults_in_a_row_bring_more_and_more_ahead_and_others_nothing() {
-        let mut run = Run::default();
-        let mut at = |block: u64| run.ahead(BlockSize::DEFAULT, GlobalAddr::new(NodeId(1), block << 12));
-        assert_eq!(at(100), 0);
-        assert_eq!(at(101), 2);
-        // 102 and 103 came with it.
-        assert_eq!([at(104), at(113), at(145), at(150)], [8, 31, 31, 31]);
-        assert_eq!([at(150), at(20), at(90)], [0, 0, 0], "the same one again, and others");
-        assert_eq!(at(91), 2);
-    }
 }

@@ -175,7 +175,9 @@ impl Lock {
         if self.holds() {
             return self.send_move(cx, Copyset::EMPTY, None, WaitList::EMPTY);
         }
-        if self.copy.take().is_some() {
+        // Data without their header, which may never come: the MOVE was denied. If it does, whoever has sent them has them still.
+        let had_data = self.arrived.take().is_some();
+        if self.copy.take().is_some() || had_data {
             self.leave_room(cx);
         }
     }

@@ -5,7 +5,7 @@ use core::fmt;
 use wire::{Copyset, GlobalAddr, NodeId, Rules, Term};
 
 use super::LockNode;
-use super::record::Waiter;
+use super::record::{Lock, Waiter};
 
 /// What a node knows of a lock.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -91,7 +91,10 @@ impl<R: Rules> LockNode<R> {
 /// What it waits for, and what it has counted: of the locks it has touched, those with which something goes on.
 impl<R: Rules> fmt::Debug for LockNode<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let busy = self.locks.values().filter(|it| it.due() != wire::Nanos::MAX || it.waiting_threads() > 0);
+        // Where some find no room, those that have it, too.
+        let fills = |it: &Lock| !self.roomless.is_empty() && it.has_capacity;
+        let goes_on = |it: &Lock| it.due() != wire::Nanos::MAX || it.waiting_threads() > 0 || fills(it);
+        let busy = self.locks.values().filter(|it| goes_on(it));
         f.debug_struct("LockNode")
             .field("id", &self.config.id)
             .field("epoch", &self.config.epoch)

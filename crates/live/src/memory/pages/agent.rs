@@ -3,7 +3,12 @@
 //! As [with a frame of the cache](super::super::agent), a word says what the page is; beside that the processor's right
 //! follows, under the rules in the module's head.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::iter;
+use std::sync::PoisonError;
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed},
+};
 
 use node::{Access, FrameId, Pinned, Reservation};
 use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
@@ -21,7 +26,7 @@ const fn most_stale(slots: usize) -> usize {
 impl Pages {
     /// True if this block belongs here: it lies in a range that is mapped.
     pub(in crate::memory) fn covers(&self, tag: BlockTag) -> bool {
-        self.table().covers(tag, self.block)
+        self.table().mapped_behind(tag, self.block).is_some()
     }
 
     pub(in crate::memory) fn meta(&self, slot: usize) -> &FrameMeta {
@@ -177,13 +182,40 @@ impl Pages {
         }
     }
 
+    /// The application may not write any more. Whoever asks for pages one behind the other asks for the next ones soon: they are
+    /// protected by the same call, which takes much of the time that an agent has a page for. A right less is always allowed.
     fn stop_writers(&self, slot: usize) {
-        let (it, _changing) = (&self.slots[slot], self.changing());
-        if it.right() == Right::Write {
-            self.views.protect(self.offset(slot), self.block.len(), true);
-            it.meta.count_write();
-            it.set_right(Right::Read);
+        let (first, behind) = (self.tag(slot), self.expected_behind(slot));
+        let (_changing, now) = (self.changing(), self.now());
+        if self.slots[slot].right() != Right::Write {
+            return;
         }
+        let is_idle = |(index, slot): &(u64, usize)| {
+            let it = &self.slots[*slot];
+            let is_used = it.meta.is_pinned() || it.is_kept.load(Acquire) || it.hold.holds(now);
+            let tag = first.bits() + (index << self.block.shift());
+            it.right() == Right::Write && it.tag.load(Relaxed) == tag && !is_used
+        };
+        let behind = (1..).zip(behind).take_while(is_idle).map(|(_, slot)| slot);
+        let stopped: Vec<usize> = iter::once(slot).chain(behind).collect();
+        self.views.protect(self.offset(slot), stopped.len() * self.block.len(), true);
+        for slot in stopped {
+            self.slots[slot].meta.count_write();
+            self.slots[slot].set_right(Right::Read);
+        }
+    }
+
+    /// Where the blocks are, of the same range, that the writers are soon to be stopped of, too.
+    fn expected_behind(&self, slot: usize) -> Vec<usize> {
+        if self.slots[slot].right() != Right::Write {
+            return Vec::new();
+        }
+        let (first, table) = (self.tag(slot), self.table());
+        let ahead =
+            self.stopped.lock().unwrap_or_else(PoisonError::into_inner).ahead(self.block, first.addr());
+        let mapped = table.mapped_behind(first, self.block).unwrap_or(0);
+        let slot_of = |index| table.slot_of(first.bits() + (index << self.block.shift()));
+        (1..=mapped.min(ahead as u64)).map_while(slot_of).map(|slot| slot as usize).collect()
     }
 
     /// What is in the word that the page was brought for.

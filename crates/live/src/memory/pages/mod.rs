@@ -14,6 +14,7 @@
 //! | `hold` | how long a granted page stays |
 //! | `in_place` | faults that the thread resolves which has them |
 //! | `range` | the ranges that are mapped |
+//! | `run` | blocks that are used one behind the other |
 //! | `counts` | what is counted |
 //! | `refused` | why there is no mapped memory |
 //! | `last_words` | what a process says that ends because of an access |
@@ -45,6 +46,7 @@ mod in_place;
 mod last_words;
 mod range;
 mod refused;
+mod run;
 mod signals;
 mod table;
 mod userfault;
@@ -69,6 +71,7 @@ pub use self::grant::Faulted;
 use self::hold::Hold;
 pub use self::range::{BadRange, MappedRange};
 pub use self::refused::Refused;
+pub use self::run::Run;
 use self::table::Table;
 use self::views::{PAGE, Reserved, Views};
 use super::frame_word::FrameMeta;
@@ -134,6 +137,8 @@ pub struct Pages {
     table: Mutex<Table>,
     /// Held while a right is changed. True while nothing is granted.
     suspended: Mutex<bool>,
+    /// Pages that agents have taken the right to write from, lately.
+    stopped: Mutex<Run>,
     /// When the next hold is over that an agent waits for: `table.waiting` has it.
     deadline: AtomicU64,
     /// Rings then, for the thread that resolves faults: no other one may be awake.
@@ -222,6 +227,7 @@ impl Pages {
             slots: (0..slots).map(|_| Slot::default()).collect(),
             table: Mutex::new(Table::new(slots)),
             suspended: Mutex::new(false),
+            stopped: Mutex::default(),
             deadline: AtomicU64::new(u64::MAX),
             alarm,
             pinned: AtomicUsize::new(0),

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use wire::{BlockTag, Nanos};
+use wire::{BlockSize, BlockTag, Nanos};
 
 /// What is kept about the pages of a node beside the pages themselves.
 pub(super) struct Table {
@@ -111,10 +111,11 @@ impl Table {
         None
     }
 
-    /// True if the block lies in a range that is mapped.
-    pub(super) fn covers(&self, tag: BlockTag, block: wire::BlockSize) -> bool {
-        self.ranges.iter().any(|(first, blocks)| {
-            tag.bits().checked_sub(first.bits()).is_some_and(|bytes| bytes >> block.shift() < *blocks)
+    /// How many blocks are behind this one in the range that it is mapped in. None: it is not mapped.
+    pub(super) fn mapped_behind(&self, tag: BlockTag, block: BlockSize) -> Option<u64> {
+        self.ranges.iter().find_map(|(first, blocks)| {
+            let index = tag.bits().checked_sub(first.bits())? >> block.shift();
+            blocks.checked_sub(index + 1)
         })
     }
 }

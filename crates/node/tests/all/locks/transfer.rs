@@ -2,7 +2,7 @@
 
 use node::locks::LockDrop;
 use node::{DataRef, LockEffect, LockMessage, Ticket};
-use wire::{LockEnd, LockKind, LockPacket, Mode, NodeId, Refusal, SwitchEpoch};
+use wire::{GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, Refusal, SwitchEpoch, Term};
 
 use crate::locks::holding::hand;
 use crate::locks::rig::{EPOCH, FLOOR, LEN, ME, Rig, bare, nodes, theirs, to_agent, to_home, with};
@@ -64,6 +64,23 @@ fn data_that_were_overtaken_are_late() {
     let _ = rig.gets(verdict(6, [1, 2]));
     rig.drops(LockDrop::Late, data(9, 6, [1, 2, 3]));
     assert_eq!((value(&rig), rig.node.held(theirs())), (8, Some(Mode::Write)));
+}
+
+#[test]
+fn data_whose_header_does_not_come_make_room_for_other_locks() {
+    let mut rig = Rig::new();
+    let [one, two] = [8192, 12_288].map(|at| GlobalAddr::new(NodeId(2), at));
+    rig.gets(data(7, 6, [1])).nothing();
+    let _ = rig.wants(1, Mode::Read, one);
+    let _ = rig.gets(with(1, to_agent(LockKind::Granted, one, ME.0, 1)));
+    let _ = rig.leaves(one, Mode::Read, None);
+    // There is room for two.
+    assert_eq!(rig.wants(2, Mode::Read, two).only().kind, LockKind::Acquire);
+    assert!(!rig.store.frames.contains_key(&theirs()), "the data have gone");
+    // The header comes all the same, and then what its sender has kept.
+    rig.gets(verdict(6, [1])).nothing();
+    assert_eq!(rig.gets(data(7, 6, [1])).only().kind, LockKind::Received);
+    assert_eq!((value(&rig), rig.node.view(theirs()).unwrap().holding.unwrap().term), (7, Term(6)));
 }
 
 #[test]
