@@ -470,3 +470,47 @@ fn nothing_is_granted_while_what_is_cached_does_not_count() {
     });
     assert!(!rack.unpin(ME, frame));
 }
+
+#[test]
+fn pages_asked_for_in_a_row_are_protected_ahead_and_no_store_is_lost() {
+    if !can_map() {
+        return;
+    }
+    for kept in [false, true] {
+        let rack = Mapped::new();
+        let frames: Vec<FrameId> =
+            (3..8).map(|number| publish(&rack, number, Access::Modified, number)).collect();
+        let memory = &rack.rack.0[ME.index()];
+        let pages = memory.pages().unwrap();
+        pages.keep(frames[2], kept);
+        for frame in &frames[..2] {
+            assert_eq!(rack.store(ME).downgrade(*frame), Ok(()));
+        }
+        // Two in a row: the next two cannot be written either, unless the application keeps one.
+        let next = frames[2];
+        std::thread::scope(|scope| {
+            let words = rack.ranges[ME.index()].words();
+            let stores = scope.spawn(|| [0, 511].map(|word| words[5 * 512 + word].store(55, Relaxed)));
+            let waits = loop {
+                if let Some(faulted) = pages.faulted().pop() {
+                    break Some(faulted);
+                }
+                if stores.is_finished() {
+                    break None;
+                }
+                pages.wait(Duration::from_millis(1));
+            };
+            assert_eq!(waits.is_some(), !kept);
+            if let Some(waits) = waits {
+                assert_eq!((waits.addr, waits.access), (tag(&rack, 5).addr(), Access::Modified));
+                assert_eq!(rack.store(ME).pin(next), Ok(()));
+                assert!(pages.grant(&memory.adopt(next), Some(&waits)));
+                assert!(!rack.unpin(ME, next));
+            }
+            stores.join().unwrap();
+        });
+        pages.end_holds();
+        assert_eq!(rack.store(ME).downgrade(next), Ok(()));
+        assert_eq!(rack.look(rack.store(ME).contents(next)), 55);
+    }
+}
