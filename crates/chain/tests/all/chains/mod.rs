@@ -84,7 +84,7 @@ fn seeds(count: u64) -> std::ops::Range<u64> {
 fn histories_are_linearizable_and_memory_comes_back() {
     for kind in KINDS {
         let mut sum = Sum::default();
-        for seed in seeds(50) {
+        for seed in seeds(100) {
             if let Err(why) = run(AllRules, seed, kind, &mut sum) {
                 panic!("{kind:?}: {why}\nRACKMEM_SEED={seed} cargo test -p rackmem-chain chains");
             }
