@@ -192,7 +192,7 @@ impl Pages {
         }
         let is_idle = |(index, slot): &(u64, usize)| {
             let it = &self.slots[*slot];
-            let is_used = it.meta.is_pinned() || it.is_kept.load(Acquire) || it.hold.holds(now);
+            let is_used = it.is_kept.load(Acquire) || it.hold.holds(now);
             let tag = first.bits() + (index << self.block.shift());
             it.right() == Right::Write && it.tag.load(Relaxed) == tag && !is_used
         };

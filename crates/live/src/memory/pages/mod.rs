@@ -30,7 +30,8 @@
 //!    other for ever, before either has used it.
 //! 4. Rights are changed by whoever holds the lock of the node's actor, or has the page pinned. These two exclude each other,
 //!    but when the node's lease has run out: then all rights are taken away, of pinned pages, too. So a change of one right is
-//!    under a lock of its own, and nothing is granted until the lease holds again.
+//!    under a lock of its own, and nothing is granted until the lease holds again. Under that lock alone the right to write
+//!    is taken ahead from pages that are not held, nor kept by the application: it gets that back when it writes.
 //!
 //! # Why this is a memory model
 //! A block is writable on one node, and then readable on no other: the protocol grants a write when every other copy is

@@ -85,14 +85,10 @@ const LARGE: &[(&str, Counts)] = &[
 ];
 
 #[test]
-fn everything_holds_in_large_racks_of_locks() {
+fn everything_holds_and_every_row_of_the_program_and_every_kind_of_packet_is_reached() {
     if large_too() {
         holds::<Locks>(LARGE);
     }
-}
-
-#[test]
-fn everything_holds_and_every_row_of_the_program_and_every_kind_of_packet_is_reached() {
     for (what, in_switch, at_node) in holds::<Locks>(SCOPES).table() {
         // A lock is lost, and reclaimed, only when a node dies: that is left to random runs.
         let reached = in_switch || at_node;
