@@ -15,6 +15,7 @@
 //! | --- | --- |
 //! | [`client`] | reads, appends, and cursors: what a client knows of chains |
 //! | [`metadata`] | chains as far as they are known, slots, and taking back what nobody can need |
+//! | [`server`] | the metadata server and its backups: one machine, fed with the same |
 //!
 //! # Why nothing is read that was taken back
 //! A slot that is not a tail any more stays in *quarantine* for a while before it is used anew. A cursor counts for less than that, from the
@@ -43,6 +44,7 @@ extern crate alloc;
 
 pub mod client;
 pub mod metadata;
+pub mod server;
 
 use alloc::vec::Vec;
 
@@ -64,6 +66,18 @@ pub enum Verb {
         /// What it becomes.
         new: Word,
     },
+}
+
+impl Verb {
+    /// True if that may become of it.
+    pub(crate) const fn ends_with(&self, outcome: Outcome) -> bool {
+        match outcome {
+            Outcome::Read(_) => matches!(self, Self::Read(_)),
+            Outcome::Written => matches!(self, Self::Write(..)),
+            Outcome::Swapped(_) => matches!(self, Self::CompareSwap { .. }),
+            Outcome::Unknown | Outcome::Dead => true,
+        }
+    }
 }
 
 /// Which copy of an entry: where entries are in several memories, each slot is in all of them, and their order is the same for all who ask.

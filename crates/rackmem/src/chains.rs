@@ -29,10 +29,11 @@ pub struct ChainsConfig {
     pub homes: Vec<NodeId>,
     /// Bytes at each of them for what is stored: a multiple of 64. With several copies, each home has as much for each copy.
     pub bytes: u64,
-    /// In how many of these memories each entry is: the store outlives the death of one less. The metadata server has no copy: with its node
-    /// the store is lost. Each copy more takes a put one more round trip, and as much memory; and what has copies is not steered.
+    /// In how many of these memories each entry is: the store outlives the death of one less. The metadata server has as many backups less one, at
+    /// nodes that have memory of the store, and outlives the same. Each copy more takes a put one more round trip, and as much memory; and what
+    /// has copies is not steered.
     pub copies: usize,
-    /// The node that has the metadata server.
+    /// The node that has the metadata server at first.
     pub server: NodeId,
     /// How long a client may use what it knows of a chain: a longer time spares calls.
     pub lease: Nanos,
@@ -202,8 +203,8 @@ impl Chains {
     /// Replaces `into` by the key's value; false if it has none.
     ///
     /// # Errors
-    /// [`Error::NodeDown`] if the metadata server's node is down, or as many of those whose memories the store has as there are copies:
-    /// then the store is lost, and every later operation fails, too. [`Error::Unallocated`] if the store has ended, [`Error::Broken`], [`Error::Fenced`],
+    /// [`Error::NodeDown`] if the metadata server's node and those of its backups are down, or as many of those whose memories the store
+    /// has as there are copies: then the store is lost, and every later operation fails, too. [`Error::Unallocated`] if the store has ended, [`Error::Broken`], [`Error::Fenced`],
     /// [`Error::TooManyClients`].
     pub fn get(&mut self, node: &mut NodeHandle, key: u64, into: &mut Vec<u8>) -> Result<bool, Error> {
         let ran = self.run(node, key, What::Get(into))?;
@@ -255,17 +256,21 @@ impl Chains {
         let ended = self.inner.chains().end_chains(node.node, &mut node.context, &store);
         ended.map_err(|why| chain_failed(why, addr))?;
         let me = node.node;
-        for home in &store.setup.homes {
+        let homes = store.setup.homes.iter().map(|home| (home.addr, home.incarnation));
+        for (addr, incarnation) in homes.chain([(addr, store.incarnation)]) {
             // Of several copies, one whose node has died went with its memory, and somebody else's may be in its place.
-            let is_gone = || store.setup.copies > 1 && !self.inner.chains().has_home(me, home);
-            if !is_gone()
-                && let Err(why) = node.free_of(home.addr, Some(home.incarnation))
-                && !is_gone()
-            {
-                return Err(why);
+            let is_gone =
+                || store.setup.copies > 1 && !self.inner.chains().is_of(me, addr.home(), incarnation);
+            if is_gone() {
+                continue;
+            }
+            match node.free_of(addr, Some(incarnation)) {
+                // Or the node has died that had allocated it: then nobody can give it back (copies.md).
+                Err(Error::NodeDown { .. }) if store.setup.copies > 1 => {}
+                freed => freed?,
             }
         }
-        node.free_of(addr, Some(store.incarnation))
+        Ok(())
     }
 
     fn run(&mut self, node: &mut NodeHandle, key: u64, what: What<'_>) -> Result<Ran, Error> {

@@ -447,6 +447,13 @@ rules! {
         WalksFinishLinks,
         /// A chain is forgotten only when it is closed in all copies.
         AllCopiesAreClosed,
+        // Where the metadata server has backups.
+        /// What it answers, and what it changes in memory, waits until its backups have what that follows from.
+        BackupsKnowFirst,
+        /// What a backup has, those before it have: whoever takes over lacks nothing that others act on.
+        BackupsHaveAnOrder,
+        /// Whoever takes over does again what the primary was in the middle of.
+        WalksAreTakenOver,
     }
     /// The rules of steering: a switch that sends each append to the true tail of its chain.
     STEERING {

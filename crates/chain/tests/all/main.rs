@@ -1,5 +1,6 @@
 //! All tests of this crate, in one program.
 
+mod backups;
 mod chains;
 mod copies;
 mod steered;

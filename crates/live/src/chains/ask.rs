@@ -8,14 +8,18 @@
 //!   connect   5 | thread | first packet to memory 32, to the client 32 | outstanding
 //!   fence     6 | node 16, incarnation 32
 //!   end       7 | store
+//!   follow    8 | store | inputs that all backups have | number of the first one here | inputs
+//!   input     kind 8, words 8 | when | client, number, call | client, append | key, outcome | client
 //! ```
 //!
 //! A store is named by its first memory: address, key 32 incarnation 32. Where one has ended, another may have begun with the same address.
 //! What must always hold: what is read is what was written, and nothing else is read; no location is read that cannot be.
 
-use chain::{Answer, Appended, Call};
+use chain::metadata::ClientId;
+use chain::server::{Batch, Input, Logged};
+use chain::{Answer, Appended, Call, Outcome};
 use wire::chain_pair::THREADS;
-use wire::chains::{Class, EntryKind, EntryVersion, Location};
+use wire::chains::{Class, EntryHead, EntryKind, EntryVersion, Location};
 use wire::roce::{Key, Psn};
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
 
@@ -48,6 +52,8 @@ pub(crate) enum Ask {
     Fence { node: NodeId, incarnation: Incarnation },
     /// The store ends.
     End { store: Home },
+    /// A backup of the metadata server: this is what has happened to the primary.
+    Follow { store: Home, batch: Batch },
 }
 
 impl Ask {
@@ -63,11 +69,7 @@ impl Ask {
                 [vec![3, addr, key, u64::from(*thread), u64::from(*number)], call_words(call)].concat()
             }
             Self::Told { store, thread, appends } => {
-                let appends = appends.iter().flat_map(|append| {
-                    let Appended { key, behind, at, version, kind } = *append;
-                    let locations = u64::from(behind.to_bits()) << 32 | u64::from(at.to_bits());
-                    [key, locations, u64::from(version.0) << 32 | kind as u64]
-                });
+                let appends = appends.iter().flat_map(append_words);
                 let [addr, key] = home_words(store);
                 [4, addr, key, u64::from(*thread)].into_iter().chain(appends).collect()
             }
@@ -79,6 +81,11 @@ impl Ask {
             Self::End { store } => {
                 let [addr, key] = home_words(store);
                 vec![7, addr, key]
+            }
+            Self::Follow { store, batch: Batch { all_have, from, inputs } } => {
+                let [addr, key] = home_words(store);
+                let inputs = inputs.iter().flat_map(input_words);
+                [8, addr, key, *all_have, *from].into_iter().chain(inputs).collect()
             }
         }
     }
@@ -99,17 +106,7 @@ impl Ask {
             [4, addr, key, by, ref appends @ ..] => {
                 let store = home_of(&[addr, key]);
                 let (appends, rest) = appends.as_chunks::<3>();
-                let append = |[key, locations, rest]: &[u64; 3]| {
-                    let kind = match *rest as u32 {
-                        1 => EntryKind::Value,
-                        2 => EntryKind::Deleted,
-                        _ => return None,
-                    };
-                    let version = EntryVersion(u8::try_from(rest >> 32).ok()?);
-                    let (behind, at) = (location(locations >> 32)?, location(locations & 0xffff_ffff)?);
-                    Some(Appended { key: *key, behind, at, version, kind })
-                };
-                let appends = appends.iter().map(append).collect::<Option<_>>()?;
+                let appends = appends.iter().map(append_of).collect::<Option<_>>()?;
                 rest.is_empty().then_some(Self::Told { store, thread: thread(by)?, appends })
             }
             [5, by, first, outstanding] => {
@@ -127,9 +124,88 @@ impl Ask {
                 Some(Self::Fence { node, incarnation: Incarnation(whose as u32) })
             }
             [7, addr, key] => Some(Self::End { store: home_of(&[addr, key]) }),
+            [8, addr, key, all_have, from, ref rest @ ..] => {
+                let (mut inputs, mut rest) = (Vec::new(), rest);
+                while let [head, left @ ..] = rest {
+                    let (words, left) = left.split_at_checked((head >> 8) as usize)?;
+                    inputs.push(input_of(*head & 0xff, words)?);
+                    rest = left;
+                }
+                Some(Self::Follow { store: home_of(&[addr, key]), batch: Batch { all_have, from, inputs } })
+            }
             _ => None,
         }
     }
+}
+
+fn append_words(append: &Appended) -> [u64; 3] {
+    let Appended { key, behind, at, version, kind } = *append;
+    let locations = u64::from(behind.to_bits()) << 32 | u64::from(at.to_bits());
+    [key, locations, u64::from(version.0) << 32 | kind as u64]
+}
+
+fn append_of([key, locations, rest]: &[u64; 3]) -> Option<Appended> {
+    let kind = match *rest as u32 {
+        1 => EntryKind::Value,
+        2 => EntryKind::Deleted,
+        _ => return None,
+    };
+    let version = EntryVersion(u8::try_from(rest >> 32).ok()?);
+    let (behind, at) = (location(locations >> 32)?, location(locations & 0xffff_ffff)?);
+    Some(Appended { key: *key, behind, at, version, kind })
+}
+
+/// What has happened to a metadata server.
+fn input_words(Logged { at, input }: &Logged) -> Vec<u64> {
+    let (kind, words) = match input {
+        Input::Call(client, number, call) => {
+            (1, [vec![client.0, u64::from(*number)], call_words(call)].concat())
+        }
+        Input::Told(client, append) => (2, [&[client.0][..], &append_words(append)].concat()),
+        Input::Outcome(key, outcome) => (3, [vec![*key], outcome_words(outcome)].concat()),
+        Input::Death(client) => (4, vec![client.0]),
+        Input::Due => (5, Vec::new()),
+    };
+    [kind | (words.len() as u64 + 1) << 8, at.0].into_iter().chain(words).collect()
+}
+
+/// Reads it: of this kind.
+fn input_of(kind: u64, words: &[u64]) -> Option<Logged> {
+    let (at, words) = words.split_first()?;
+    let input = match (kind, words) {
+        (1, [client, number, call @ ..]) => {
+            Input::Call(ClientId(*client), u32::try_from(*number).ok()?, call_of(call)?)
+        }
+        (2, [client, append @ ..]) => Input::Told(ClientId(*client), append_of(append.try_into().ok()?)?),
+        (3, [key, outcome @ ..]) => Input::Outcome(*key, outcome_of(outcome)?),
+        (4, [client]) => Input::Death(ClientId(*client)),
+        (5, []) => Input::Due,
+        _ => return None,
+    };
+    Some(Logged { at: Nanos(*at), input })
+}
+
+fn outcome_words(outcome: &Outcome) -> Vec<u64> {
+    match outcome {
+        Outcome::Read(None) => vec![1],
+        Outcome::Read(Some(head)) => [&[2][..], &head.to_words()].concat(),
+        Outcome::Written => vec![3],
+        Outcome::Swapped(word) => vec![4, *word],
+        Outcome::Unknown => vec![5],
+        Outcome::Dead => vec![6],
+    }
+}
+
+fn outcome_of(words: &[u64]) -> Option<Outcome> {
+    Some(match *words {
+        [1] => Outcome::Read(None),
+        [2, ref head @ ..] => Outcome::Read(Some(EntryHead::from_words(head.try_into().ok()?)?)),
+        [3] => Outcome::Written,
+        [4, word] => Outcome::Swapped(word),
+        [5] => Outcome::Unknown,
+        [6] => Outcome::Dead,
+        _ => return None,
+    })
 }
 
 /// Memory of a store.
@@ -263,7 +339,7 @@ pub(crate) fn answer_of(words: &[u64]) -> Option<Answer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::chains::UNITS;
+    use wire::chains::{Next, UNITS, Word};
 
     fn at(class: u8, unit: u32) -> Location {
         Location::new(Class::new(class).unwrap(), unit)
@@ -298,6 +374,26 @@ mod tests {
         let append = Appended { key: 1, behind: at(0, 1), at: location, version, kind: EntryKind::Deleted };
         let connect =
             Connect { thread: 1023, to_memory: Psn::new(1), to_client: Psn::new(0xff_ffff), outstanding: 7 };
+        let head = EntryHead {
+            word: Word { next: Next::Closed, entry: version, transaction: 0 },
+            key: u64::MAX,
+            at: location,
+            len: 9,
+            kind: EntryKind::Value,
+        };
+        let outcomes = [
+            Outcome::Read(None),
+            Outcome::Read(Some(head)),
+            Outcome::Written,
+            Outcome::Swapped(u64::MAX),
+            Outcome::Unknown,
+            Outcome::Dead,
+        ];
+        let client = ClientId(u64::MAX);
+        let inputs = calls.map(|call| Input::Call(client, u32::MAX, call)).into_iter();
+        let inputs = inputs.chain(outcomes.map(|outcome| Input::Outcome(u64::MAX, outcome)));
+        let inputs = inputs.chain([Input::Told(client, append), Input::Death(client), Input::Due]);
+        let inputs: Vec<Logged> = inputs.map(|input| Logged { at: Nanos(u64::MAX), input }).collect();
         let all =
             calls.map(|call| Ask::Do { store: home, thread: 3, number: u32::MAX, call }).into_iter().chain([
                 Ask::Serve { incarnation: Incarnation(0), setup },
@@ -307,6 +403,8 @@ mod tests {
                 Ask::Connect(connect),
                 Ask::Fence { node: NodeId(5), incarnation: Incarnation(u32::MAX) },
                 Ask::End { store: home },
+                Ask::Follow { store: home, batch: Batch { all_have: 0, from: 7, inputs: Vec::new() } },
+                Ask::Follow { store: home, batch: Batch { all_have: u64::MAX, from: u64::MAX, inputs } },
             ]);
         for ask in all {
             let words = ask.words();
@@ -321,6 +419,9 @@ mod tests {
             &[4, 9, 9, 0, 1, 1 << 32, 1],
             &[5, 0, 0, 0],
             &[7],
+            &[8, 9, 9, 0, 0, 0x205],
+            &[8, 9, 9, 0, 0, 5],
+            &[8, 9, 9, 0, 0, 0x106, 1],
         ] {
             assert_eq!(Ask::parse(none), None, "{none:?}");
         }

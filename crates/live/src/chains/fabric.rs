@@ -11,7 +11,7 @@ use wire::{GlobalAddr, Incarnation, Nanos, NodeId, SwitchEpoch};
 use super::Introduction;
 use super::ask::Connect;
 use super::session::{Ran, Session, What};
-use super::store::{Home, Setup, Store};
+use super::store::{Setup, Store};
 use crate::actor::{Allocated, Failure, ThreadContext};
 use crate::config::Steering;
 use crate::networked::verbs::chain_work::{Ended, Ticket, Work};
@@ -127,8 +127,8 @@ pub trait Chains {
     /// As for [`Chains::open_chains`].
     fn end_chains(&self, node: NodeId, context: &mut ThreadContext, store: &Store) -> Result<(), Failure>;
 
-    /// True if a store's memory there is still the store's: its node is in the rack, in the same incarnation.
-    fn has_home(&self, node: NodeId, home: &Home) -> bool;
+    /// True if what was allocated at a home in this incarnation is still what it was: the home is in the rack, in the same one.
+    fn is_of(&self, node: NodeId, home: NodeId, incarnation: Incarnation) -> bool;
 
     /// A client for one thread.
     ///

@@ -1,19 +1,20 @@
-//! A store's metadata server: the machine under a lock, and what it wants of memory.
+//! A store's metadata server, or a backup of it: the machine under a lock, and what it wants of memory.
 //!
-//! On the node that the store's address names. Calls are answered on whichever thread received them; verbs are executed by a thread
+//! On the nodes that [`Store::servers`] names. Calls are answered on whichever thread received them; verbs are executed by a thread
 //! of the server's own, or, on an embedded rack, by whoever has asked. What must always hold: a client's call is executed once,
-//! however often it comes; a dead client is swept after every memory has been told to execute nothing of it any more.
+//! however often it comes; a dead client is swept after every memory has been told to execute nothing of it any more, and a backup
+//! takes over after the same was done to the servers before it.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chain::metadata::{CallId, ClientId, Effect, Metadata, MetadataConfig};
+use chain::metadata::{ClientId, Metadata, MetadataConfig};
+use chain::server::{Batch, Followed, Server as Machine};
 use chain::{Answer, Appended, Call, Outcome};
 use sorted::{Map, Set};
 use wire::chains::{EntryVersion, Location, UNIT};
-use wire::{Incarnation, Nanos, NodeId};
+use wire::{AllRules, Incarnation, Nanos, NodeId, Refusal};
 
 use super::fabric::{Fabric, whose};
 use super::port::{Aimed, Port};
@@ -30,6 +31,8 @@ const MOST_TAILS: u32 = 31;
 const COOLING: u32 = 1 << 16;
 /// Verbs of walks in flight at a time.
 const AT_A_TIME: usize = 16;
+/// Inputs that a backup is sent at a time.
+const BATCH: usize = 128;
 /// READs and atomics in flight on the server's queue pairs.
 const OUTSTANDING: u32 = 16;
 
@@ -84,10 +87,7 @@ impl ServerCounts {
 }
 
 struct ServerState {
-    machine: Metadata,
-    /// Each client's last call, and its answer.
-    clients: Map<ClientId, (u32, Option<Answer>)>,
-    verbs: VecDeque<(u64, Aimed)>,
+    machine: Machine,
     counts: ServerCounts,
     /// How often keys were written to lately.
     heat: Map<u64, u32>,
@@ -108,21 +108,19 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A server of this store, with the number of its queue pairs.
+    /// The server of this store at this place among its servers, with the number of its queue pairs.
     /// Where the switch steers, `decide_after` is longer than any request is in flight; otherwise it is zero.
-    pub(crate) fn new(store: Arc<Store>, thread: u16, decide_after: Nanos) -> Self {
+    pub(crate) fn new(store: Arc<Store>, place: usize, thread: u16, decide_after: Nanos) -> Self {
         let Setup { quarantine, each, copies, .. } = &store.setup;
         let units = Setup::units(*each, store.setup.parts()).expect("it was looked at");
         // A store with copies is not steered, as none is over several memories.
         let decide_after = if *copies > 1 { Nanos::ZERO } else { decide_after };
         let machine =
             Metadata::new(MetadataConfig { units, quarantine: *quarantine, timeout: TIMEOUT, decide_after });
-        let machine = machine.with_copies(*copies);
+        let servers = store.servers().count();
         let state = ServerState {
-            machine,
-            clients: Map::new(),
-            verbs: VecDeque::new(),
-            counts: ServerCounts { stores: 1, ..ServerCounts::default() },
+            machine: Machine::new(AllRules, machine.with_copies(*copies), (place, servers)),
+            counts: ServerCounts::default(),
             heat: Map::new(),
             warmed: 0,
             failed: None,
@@ -140,12 +138,17 @@ impl Server {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it has done so far.
+    /// What it has done so far. What a backup knows of, the primary counts.
     pub(crate) fn counts(&self) -> ServerCounts {
         let state = self.state();
-        let (made, free) = state.machine.memory();
+        if !state.machine.leads() {
+            return state.counts;
+        }
+        let machine = state.machine.machine();
+        let (made, free) = machine.memory();
         ServerCounts {
-            keys: state.machine.keys() as u64,
+            stores: 1,
+            keys: machine.keys() as u64,
             bytes_made: u64::from(made) * UNIT,
             bytes_free: u64::from(free) * UNIT,
             ..state.counts
@@ -167,10 +170,9 @@ impl Server {
         if let Some(why) = state.failed {
             return Err(why);
         }
-        if let Some((last, answer)) = state.clients.get(&client)
-            && *last == number
-        {
-            return Ok(answer.clone());
+        if self.has_ended() {
+            // Whoever leads now will say.
+            return Ok(None);
         }
         let call = match call {
             Call::Slots { class, count } => {
@@ -180,13 +182,13 @@ impl Server {
             Call::FindSome { key, more } => Call::FindSome { key, more: more.min(MOST_TAILS) },
             call => call,
         };
-        state.counts.calls += 1;
-        state.clients.insert(client, (number, None));
-        let mut effects = Vec::new();
-        let id = CallId { client, number: number.into() };
-        state.machine.on_call(now, id, call, &mut effects);
-        self.apply(&mut state, effects);
-        Ok(state.clients[&client].1.clone())
+        let before = state.machine.happened();
+        let answer = state.machine.call(now, client, number, call);
+        state.counts.calls += u64::from(state.machine.happened() > before);
+        if state.machine.has_work() {
+            self.came.notify_all();
+        }
+        Ok(answer)
     }
 
     /// A client tells what it has appended.
@@ -203,9 +205,10 @@ impl Server {
                     *heat > 0
                 });
             }
-            let mut effects = Vec::new();
-            state.machine.on_notice(now, client, *append, &mut effects);
-            self.apply(&mut state, effects);
+            state.machine.told(now, client, *append);
+        }
+        if state.machine.has_work() {
+            self.came.notify_all();
         }
     }
 
@@ -215,37 +218,13 @@ impl Server {
         let mut keys: Vec<(u32, u64)> = state.heat.iter().map(|(key, heat)| (*heat, *key)).collect();
         keys.sort_unstable_by(|one, other| other.cmp(one));
         keys.truncate(most);
-        let mut effects = Vec::new();
-        for (_, key) in &keys {
-            state.machine.scan(*key, &mut effects);
-        }
-        self.apply(&mut state, effects);
+        keys.iter().for_each(|(_, key)| state.machine.scan(*key));
         keys.into_iter().map(|(_, key)| key).collect()
     }
 
     /// What it takes for the tail of a key's chain.
     pub(crate) fn tail(&self, key: u64) -> Option<(Location, EntryVersion)> {
-        self.state().machine.tail(key)
-    }
-
-    fn apply(&self, state: &mut ServerState, effects: Vec<Effect>) {
-        for effect in effects {
-            match effect {
-                Effect::Answer(id, answer) => {
-                    if let Some((number, known)) = state.clients.get_mut(&id.client)
-                        && u64::from(*number) == id.number
-                    {
-                        *known = Some(answer);
-                    }
-                }
-                Effect::Verb(key, replica, verb) => {
-                    if state.verbs.is_empty() {
-                        self.came.notify_all();
-                    }
-                    state.verbs.push_back((key, (replica, verb)));
-                }
-            }
-        }
+        self.state().machine.machine().tail(key)
     }
 
     /// Executes some of what the machine wants of memory, if nobody else does. True if there was anything.
@@ -260,12 +239,10 @@ impl Server {
             if state.failed.is_some() {
                 return false;
             }
-            let mut effects = Vec::new();
-            state.machine.on_deadline(fabric.now(), &mut effects);
-            self.apply(&mut state, effects);
-            let some = state.verbs.len().min(AT_A_TIME);
-            state.counts.walked += some as u64;
-            state.verbs.drain(..some).collect()
+            state.machine.wake(fabric.now());
+            let verbs = state.machine.verbs(AT_A_TIME);
+            state.counts.walked += verbs.len() as u64;
+            verbs.into_iter().map(|(key, replica, verb)| (key, (replica, verb))).collect()
         };
         if verbs.is_empty() {
             return false;
@@ -276,9 +253,7 @@ impl Server {
             Ok(outcomes) => {
                 let mut state = self.state();
                 for ((key, _), outcome) in verbs.iter().zip(outcomes) {
-                    let mut effects = Vec::new();
-                    state.machine.on_outcome(fabric.now(), *key, outcome, &mut effects);
-                    self.apply(&mut state, effects);
+                    state.machine.ended(fabric.now(), *key, outcome);
                 }
             }
             Err(why) => self.fail(why),
@@ -293,27 +268,69 @@ impl Server {
 
     /// Lives of nodes that have clients here.
     pub(crate) fn incarnations(&self) -> Set<(NodeId, Incarnation)> {
-        self.state().clients.keys().map(|client| whose(*client)).collect()
+        self.state().machine.clients().map(whose).collect()
     }
 
     /// That incarnation is over, and no memory executes anything of it any more.
     pub(crate) fn sweep(&self, now: Nanos, node: NodeId, incarnation: Incarnation) {
         let mut state = self.state();
         let its: Vec<ClientId> =
-            state.clients.keys().copied().filter(|client| whose(*client) == (node, incarnation)).collect();
+            state.machine.clients().filter(|client| whose(*client) == (node, incarnation)).collect();
         for client in its {
-            state.clients.remove(&client);
             state.counts.swept += 1;
-            let mut effects = Vec::new();
-            state.machine.on_death(now, client, &mut effects);
-            self.apply(&mut state, effects);
+            state.machine.dies(now, client);
+        }
+    }
+
+    /// Its place among the servers of its store.
+    pub(crate) fn place(&self) -> usize {
+        self.state().machine.place()
+    }
+
+    /// True if it answers clients: it is the primary, or has taken over.
+    pub(crate) fn leads(&self) -> bool {
+        self.state().machine.leads()
+    }
+
+    /// The servers before it are gone, and every memory has been told to execute nothing of them any more.
+    pub(crate) fn take_over(&self) {
+        self.state().machine.lead();
+    }
+
+    /// Places of its backups.
+    pub(crate) fn backups(&self) -> Vec<usize> {
+        self.state().machine.backups()
+    }
+
+    /// What the backup of this place lacks, or some of it.
+    pub(crate) fn for_backup(&self, place: usize) -> Option<Batch> {
+        self.state().machine.for_backup(place, BATCH)
+    }
+
+    /// That backup has so many inputs; or it is none any more.
+    pub(crate) fn backup_has(&self, place: usize, inputs: Option<u64>) {
+        let mut state = self.state();
+        match inputs {
+            Some(inputs) => state.machine.backup_has(place, inputs),
+            None => state.machine.backup_is_gone(place),
+        }
+    }
+
+    /// A backup hears what has happened to the primary. How much it knows by now.
+    ///
+    /// # Errors
+    /// If it is the primary, or another one than that of whoever sends this.
+    pub(crate) fn follow(&self, now: Nanos, batch: Batch) -> Result<u64, Refusal> {
+        match self.state().machine.follow(now, batch) {
+            Followed::Has(inputs) => Ok(inputs),
+            Followed::Leads | Followed::Refused => Err(Refusal::NotAnAllocation),
         }
     }
 
     /// Waits until there may be something to do, at most so long.
     pub(crate) fn wait(&self, most: Duration) {
         let state = self.state();
-        if state.verbs.is_empty() && !self.has_ended() {
+        if !state.machine.has_work() && !self.has_ended() {
             drop(self.came.wait_timeout(state, most));
         }
     }

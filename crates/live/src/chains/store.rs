@@ -135,12 +135,32 @@ impl Setup {
 /// A store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Store {
-    /// What it is called; the home of this address has the metadata server.
+    /// What it is called; the home of this address has the metadata server, as long as that lives.
     pub addr: GlobalAddr,
     /// Which incarnation of that node.
     pub incarnation: Incarnation,
     /// What it is made of.
     pub setup: Setup,
+}
+
+impl Store {
+    /// The nodes that have its metadata server: the primary, then its backups. There is one for each copy more, at nodes that have
+    /// memory of it: whatever all copies outlive, the metadata server does, too.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = (NodeId, Incarnation)> {
+        let (first, nodes): (_, Vec<_>) = (self.addr.home(), self.setup.nodes().collect());
+        // The nodes behind the primary's, so that stores with servers at different nodes have their backups at different ones.
+        let behind = nodes
+            .iter()
+            .filter(|(node, _)| *node > first)
+            .chain(nodes.iter().filter(|(node, _)| *node < first));
+        let backups: Vec<_> = behind.copied().take(usize::from(self.setup.copies) - 1).collect();
+        [(first, self.incarnation)].into_iter().chain(backups)
+    }
+
+    /// The one that leads, or is about to: the first one that is in the rack.
+    pub(crate) fn server(&self, incarnation_of: impl Fn(NodeId) -> Option<Incarnation>) -> Option<NodeId> {
+        self.servers().find(|(node, its)| incarnation_of(*node) == Some(*its)).map(|(node, _)| node)
+    }
 }
 
 #[derive(Default)]
@@ -234,6 +254,36 @@ mod tests {
         assert_eq!(setup.home_of(Location::new(Class::new(0).unwrap(), 301), Replica::FIRST), None);
         assert_eq!(Setup::units(each, 3), Some(300));
         assert_eq!(Setup::units(1 << 27, 2), None);
+    }
+
+    #[test]
+    fn a_metadata_server_has_backups_at_nodes_with_memory_and_the_first_that_is_up_leads() {
+        for (server, parts, copies, nodes) in [
+            (0, 3, 1, &[0][..]),
+            (0, 2, 2, &[0, 1]),
+            (1, 3, 2, &[1, 2]),
+            (2, 3, 3, &[2, 0, 1]),
+            (7, 2, 2, &[7, 0]),
+        ] {
+            let addr = GlobalAddr::new(NodeId(server), 64);
+            let store = Store { addr, incarnation: Incarnation(9), setup: store_of(10, parts, copies) };
+            let servers: Vec<NodeId> = store.servers().map(|(node, _)| node).collect();
+            assert_eq!(servers, nodes.iter().copied().map(NodeId).collect::<Vec<_>>());
+            // The primary is of the incarnation that the store's name says, the others of those that its memories are.
+            let up = |down: usize| {
+                let its =
+                    move |node: NodeId| if node == NodeId(server) { Incarnation(9) } else { Incarnation(0) };
+                let servers = servers.clone();
+                move |node| (!servers[..down].contains(&node)).then(|| its(node))
+            };
+            for down in 0..=servers.len() {
+                assert_eq!(store.server(up(down)), servers.get(down).copied());
+            }
+            assert_eq!(
+                store.server(|node| Some(Incarnation(u32::from(node == NodeId(server))))),
+                servers.get(1).copied()
+            );
+        }
     }
 
     #[test]

@@ -20,8 +20,8 @@ use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEp
 use super::rack::InlineRack;
 use crate::actor::{Allocated, Failure, ThreadContext};
 use crate::chains::{
-    Chains, Connect, Fabric, Home, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup,
-    SteeringCounts, Store, What, client_id, decide_after, least_quarantine,
+    Chains, Connect, Fabric, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup, SteeringCounts,
+    Store, What, client_id, decide_after, least_quarantine,
 };
 use crate::config::Steering;
 use crate::networked::verbs::chain_work::{Beginning, Ended, Nic, Ticket, Way, Work};
@@ -324,7 +324,7 @@ impl Chains for InlineRack {
         let thread = here.chains.nodes[addr.home().index()].pools.thread()?;
         let store = Arc::new(Store { addr, incarnation: INCARNATION, setup });
         let decide_after = decide_after(here.steering(), Nanos::ZERO);
-        let server = Arc::new(Server::new(Arc::clone(&store), thread, decide_after));
+        let server = Arc::new(Server::new(Arc::clone(&store), 0, thread, decide_after));
         lock(&here.chains.servers).insert(addr, server);
         Ok(store)
     }
@@ -361,8 +361,8 @@ impl Chains for InlineRack {
         Ok(())
     }
 
-    fn has_home(&self, _: NodeId, home: &Home) -> bool {
-        home.incarnation == INCARNATION
+    fn is_of(&self, _: NodeId, _: NodeId, incarnation: Incarnation) -> bool {
+        incarnation == INCARNATION
     }
 
     fn chain_session(&self, node: NodeId, store: &Arc<Store>) -> Result<Session, Failure> {

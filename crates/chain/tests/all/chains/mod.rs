@@ -1,5 +1,6 @@
 //! Random runs of clients and a metadata server: histories are linearizable, and memory comes back, although connections break,
-//! notices are lost, and clients sleep for longer than slots stay in quarantine, and die. With several copies, memories die, too. Each rule is left out
+//! notices are lost, and clients sleep for longer than slots stay in quarantine, and die. With several copies, memories and metadata
+//! servers die, too. Each rule is left out
 //! once, and something notices.
 //! `RACKMEM_SEED=N` repeats a run, `RACKMEM_RUNS=N` makes so many of each kind.
 
@@ -27,6 +28,7 @@ struct Sum {
     no_memory: u64,
     finished: u64,
     dead_memories: usize,
+    dead_servers: u64,
 }
 
 /// Copies of each slot, in so many memories.
@@ -53,6 +55,7 @@ fn run<R: Rules>(rules: R, seed: u64, (copies, memories): Kind, sum: &mut Sum) -
     sum.no_memory += world.no_memory;
     sum.finished += world.finished;
     sum.dead_memories += world.dead_memories();
+    sum.dead_servers += world.dead_servers;
     match check_history(&world.history, Limits::default()) {
         Verdict::Linearizable { .. } => {}
         other => return Err(format!("{other:?}; words: {:?}", world.words())),
@@ -93,11 +96,19 @@ fn histories_are_linearizable_and_memory_comes_back() {
             assert!(sum.operations > 10_000 && sum.settled > 40 && sum.deaths > 100, "{}", sum.operations);
             assert_eq!(sum.finished > 0, kind.0 > 1);
             assert_eq!(sum.dead_memories > 50, kind.0 > 1);
+            assert_eq!(sum.dead_servers > 50, kind.0 > 1);
             let trips = sum.trips as f64 / sum.operations as f64;
             println!(
                 "{} copies in {} memories: {} operations, {trips:.2} round trips each, {} without memory, {} settled, {} finished by the \
-                 metadata server; {} memories died",
-                kind.0, kind.1, sum.operations, sum.no_memory, sum.settled, sum.finished, sum.dead_memories
+                 metadata server; {} memories and {} metadata servers died",
+                kind.0,
+                kind.1,
+                sum.operations,
+                sum.no_memory,
+                sum.settled,
+                sum.finished,
+                sum.dead_memories,
+                sum.dead_servers
             );
         }
     }
@@ -144,7 +155,8 @@ The same for the rules of [chains](chains.md) (`Rule::CHAINS` in `crates/wire/sr
 `crates/chain/tests/all/mutants/table.rs`; `cargo test -p rackmem-chain mutant -- --nocapture` prints what was found
 by random runs.
 
-- *random runs*: three clients and a metadata server, with one copy and with several, whose memories die (`chains`);
+- *random runs*: three clients and a metadata server, with one copy and with several, whose memories and servers die
+  (`chains`);
   *steered*: through a switch that steers (`steered`);
 - *every order*: of a few operations on copies (`copies`);
 - *scenario*: a run that is too rare to wait for, step by step (in the file, or the function, of that name).

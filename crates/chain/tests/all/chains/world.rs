@@ -1,10 +1,11 @@
-//! Clients, a metadata server, and memory whose NIC executes what each of them asks in its order, at random moments. What must
+//! Clients, metadata servers, and memory whose NIC executes what each of them asks in its order, at random moments. What must
 //! always hold: a run follows from its seed. READs and WRITEs take two steps, so that what is read while it is written is torn.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use chain::client::{self, Client, Done, OpId, Request};
-use chain::metadata::{self, CallId, ClientId, Metadata};
+use chain::metadata::{self, ClientId, Metadata};
+use chain::server::{Followed, Server};
 use chain::{Answer, Appended, Call, Outcome, Replica, Verb};
 use check::history::{Op, Operation};
 use wire::chains::{Class, Word};
@@ -37,7 +38,8 @@ pub(crate) struct Worker<R: Rules> {
     to_memory: Vec<VecDeque<Flight>>,
     /// And from which memory.
     outcomes: VecDeque<(usize, OpId, Outcome, u64)>,
-    calls: VecDeque<(OpId, Call)>,
+    /// They are made one after the other, and asked until there is an answer.
+    calls: VecDeque<(OpId, u32, Call)>,
     answers: VecDeque<(OpId, Option<Answer>)>,
     notices: VecDeque<Appended>,
     running: BTreeMap<OpId, Running>,
@@ -56,10 +58,13 @@ pub(crate) struct World<R: Rules> {
     copies: u8,
     memories: Memories,
     clients: Vec<Worker<R>>,
-    pub(crate) metadata: Metadata<R>,
+    /// The primary and its backups, one for each copy more: none where one has died.
+    servers: Vec<Option<Server<R>>>,
+    /// Verbs of the one that leads.
     walks: VecDeque<(u64, Replica, Verb)>,
-    /// Numbers of calls, and who made them.
-    asked: BTreeMap<CallId, OpId>,
+    /// Verbs of one that has died: they may still be executed. (Live racks see to it that they are not, once another one has taken
+    /// over: use numbers come round.)
+    late: VecDeque<(Replica, Verb)>,
     next: u64,
     pub(crate) history: Vec<Operation<u64>>,
     pub(crate) trips: u64,
@@ -68,6 +73,7 @@ pub(crate) struct World<R: Rules> {
     /// Times that somebody has asked the metadata server to finish an append.
     pub(crate) finished: u64,
     pub(crate) no_memory: u64,
+    pub(crate) dead_servers: u64,
     /// Nothing new is begun.
     pub(crate) is_ending: bool,
 }
@@ -89,9 +95,9 @@ impl<R: Rules> World<R> {
             copies,
             memories: Memories::new(memories),
             clients: Vec::new(),
-            metadata: Metadata::with_rules(rules, config).with_copies(copies),
+            servers: Vec::new(),
             walks: VecDeque::new(),
-            asked: BTreeMap::new(),
+            late: VecDeque::new(),
             next: 1,
             history: Vec::new(),
             trips: 0,
@@ -99,8 +105,13 @@ impl<R: Rules> World<R> {
             deaths: 0,
             finished: 0,
             no_memory: 0,
+            dead_servers: 0,
             is_ending: false,
         };
+        let machine = Metadata::with_rules(rules, config).with_copies(copies);
+        let servers = usize::from(copies);
+        world.servers =
+            (0..servers).map(|place| Some(Server::new(rules, machine.clone(), (place, servers)))).collect();
         world.clients = (0..clients).map(|_| world.client()).collect();
         world
     }
@@ -132,7 +143,7 @@ impl<R: Rules> World<R> {
     pub(crate) fn step(&mut self) {
         self.now += self.random.below(3);
         let at = self.random.below(self.clients.len() as u64) as usize;
-        match self.random.below(14) {
+        match self.random.below(15) {
             0 | 1 => self.begin(at),
             2..=5 => self.execute(at),
             6 | 7 => self.deliver(at),
@@ -140,9 +151,10 @@ impl<R: Rules> World<R> {
             9 => self.answer(at),
             10 => self.notice(at),
             11 | 12 => self.walk(),
+            13 => self.look(),
             _ => self.mishap(at),
         }
-        self.metadata.invariants();
+        self.servers.iter().flatten().for_each(|server| server.machine().invariants());
     }
 
     fn begin(&mut self, at: usize) {
@@ -184,7 +196,8 @@ impl<R: Rules> World<R> {
                 client::Effect::Call(op, call) => {
                     self.settled += u64::from(matches!(call, Call::Settle { .. }));
                     self.finished += u64::from(matches!(call, Call::Finish { .. }));
-                    worker.calls.push_back((op, call));
+                    let number = self.number() as u32;
+                    self.clients[at].calls.push_back((op, number, call));
                 }
                 client::Effect::Notice(notice) => {
                     if !self.random.per_mille(200) {
@@ -250,13 +263,23 @@ impl<R: Rules> World<R> {
         self.apply(at, effects);
     }
 
+    /// The server that leads, or that is about to.
+    fn server(&mut self) -> &mut Server<R> {
+        self.servers.iter_mut().flatten().next().expect("one of them lives")
+    }
+
+    /// A client asks; or once more, because there was no answer, or it was lost.
     fn call(&mut self, at: usize) {
-        let Some((op, call)) = self.clients[at].calls.pop_front() else { return };
-        let id = CallId { client: self.clients[at].id, number: self.number() };
-        self.asked.insert(id, op);
-        let mut effects = Vec::new();
-        self.metadata.on_call(Nanos(self.now), id, call, &mut effects);
-        self.apply_metadata(effects);
+        let (now, is_lost) = (Nanos(self.now), self.random.below(20) == 0);
+        let worker = &self.clients[at];
+        let (id, Some(&(op, number, call))) = (worker.id, worker.calls.front()) else { return };
+        if let Some(answer) = self.server().call(now, id, number, call)
+            && !is_lost
+        {
+            let worker = &mut self.clients[at];
+            worker.calls.pop_front();
+            worker.answers.push_back((op, Some(answer)));
+        }
     }
 
     fn answer(&mut self, at: usize) {
@@ -272,18 +295,25 @@ impl<R: Rules> World<R> {
     }
 
     fn notice(&mut self, at: usize) {
+        let now = Nanos(self.now);
         let worker = &mut self.clients[at];
         let (id, Some(notice)) = (worker.id, worker.notices.pop_front()) else { return };
-        let mut effects = Vec::new();
-        self.metadata.on_notice(Nanos(self.now), id, notice, &mut effects);
-        self.apply_metadata(effects);
+        self.server().told(now, id, notice);
     }
 
     /// The metadata server's own verbs.
     fn walk(&mut self) {
-        let mut effects = Vec::new();
-        self.metadata.on_deadline(Nanos(self.now), &mut effects);
-        self.apply_metadata(effects);
+        let (now, at_a_time) = (Nanos(self.now), 1 + self.random.below(2) as usize);
+        if self.random.below(8) == 0
+            && let Some((replica, verb)) = self.late.pop_front()
+        {
+            self.memories.at_once(verb, replica);
+        }
+        self.server().wake(now);
+        if self.walks.len() < at_a_time {
+            let verbs = self.server().verbs(at_a_time);
+            self.walks.extend(verbs);
+        }
         let Some((key, replica, verb)) = self.walks.pop_front() else { return };
         // What is lost is the verb, or its answer.
         let outcome = match self.random.below(100) {
@@ -294,26 +324,51 @@ impl<R: Rules> World<R> {
             }
             _ => self.memories.at_once(verb, replica),
         };
-        let mut effects = Vec::new();
-        self.metadata.on_outcome(Nanos(self.now), key, outcome, &mut effects);
-        self.apply_metadata(effects);
+        self.server().ended(now, key, outcome);
     }
 
-    fn apply_metadata(&mut self, effects: Vec<metadata::Effect>) {
-        for effect in effects {
-            match effect {
-                metadata::Effect::Verb(key, replica, verb) => {
-                    self.walks.push_back((key, replica, verb));
-                }
-                metadata::Effect::Answer(id, answer) => {
-                    let op = self.asked.remove(&id).expect("it was asked");
-                    // Whoever asked may be dead.
-                    if let Some(worker) = self.clients.iter_mut().find(|worker| worker.id == id.client) {
-                        worker.answers.push_back((op, Some(answer)));
-                    }
-                }
+    /// The metadata server looks who has died, and tells its backups what has happened.
+    fn look(&mut self) {
+        let (now, some) = (Nanos(self.now), 1 + self.random.below(4) as usize);
+        if !self.server().leads() {
+            if self.random.below(4) == 0 {
+                self.server().lead();
             }
+            return;
         }
+        let live: Vec<ClientId> = self.clients.iter().map(|worker| worker.id).collect();
+        let server = self.server();
+        let dead: Vec<ClientId> = server.clients().filter(|client| !live.contains(client)).collect();
+        dead.into_iter().for_each(|client| server.dies(now, client));
+        let backups = server.backups();
+        if backups.is_empty() {
+            return;
+        }
+        let place = backups[self.random.below(backups.len() as u64) as usize];
+        let is_lost = self.random.below(10) == 0;
+        let batch = self.server().for_backup(place, some);
+        match (&mut self.servers[place], batch) {
+            (None, _) => self.server().backup_is_gone(place),
+            (Some(backup), Some(batch)) => match backup.follow(now, batch) {
+                Followed::Has(inputs) if !is_lost => self.server().backup_has(place, inputs),
+                Followed::Has(_) => {}
+                other => panic!("the backup says {other:?}"),
+            },
+            (Some(_), None) => {}
+        }
+    }
+
+    /// A metadata server dies, if there is another one.
+    fn server_dies(&mut self) {
+        let place = self.random.below(self.servers.len() as u64) as usize;
+        if self.servers.iter().flatten().count() < 2 || self.servers[place].is_none() {
+            return;
+        }
+        if self.server().place() == place {
+            self.late.extend(self.walks.drain(..).map(|(_, replica, verb)| (replica, verb)));
+        }
+        self.servers[place] = None;
+        self.dead_servers += 1;
     }
 
     fn mishap(&mut self, at: usize) {
@@ -329,6 +384,7 @@ impl<R: Rules> World<R> {
                 self.clients[at].stalled[of] = self.now + self.random.below(2 * QUARANTINE);
             }
             9 if self.random.below(8) == 0 => self.memory_dies(),
+            10 if self.random.below(3) == 0 => self.server_dies(),
             8 => self.die(at),
             _ => {}
         }
@@ -376,14 +432,13 @@ impl<R: Rules> World<R> {
             let (key, invoke) = (running.key, Nanos(running.invoke));
             self.history.push(Operation { client, key, op: running.op, invoke, ret: None });
         }
-        let mut effects = Vec::new();
-        self.metadata.on_death(Nanos(self.now), dead.id, &mut effects);
-        self.apply_metadata(effects);
     }
 
     /// True if nobody waits for anything.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.walks.is_empty() && self.clients.iter().all(|worker| worker.running.is_empty())
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let server = self.server();
+        let is_done = server.leads() && !server.has_work();
+        is_done && self.walks.is_empty() && self.clients.iter().all(|worker| worker.running.is_empty())
     }
 
     /// All clients die, and what they have comes back: how many units are neither free nor a chain's tail then.
@@ -394,13 +449,15 @@ impl<R: Rules> World<R> {
         for _ in 0..2 {
             self.now += 2 * QUARANTINE;
             for _ in 0..10_000 {
+                self.look();
                 self.walk();
             }
         }
-        let (made, free) = self.metadata.memory();
+        let server = self.server();
+        let (made, free) = server.machine().memory();
         // A tail has one unit, or two.
         u64::from(made - free)
-            .saturating_sub(self.metadata.keys() as u64 * Class::new(2).unwrap().bytes() / 64)
+            .saturating_sub(server.machine().keys() as u64 * Class::new(2).unwrap().bytes() / 64)
     }
 
     /// What a read of each key finds at the end, in words for an error.

@@ -83,4 +83,7 @@ rows! {
     LateLinksAreSettled, "late_link", Native, false, "an entry that the metadata server has finished long ago is appended once more";
     WalksFinishLinks, "", Native, true, "what a client that died has left in the first copy is gone behind, and dies with it";
     AllCopiesAreClosed, "", Native, true, "somebody appends to a chain that is closed in the copy that died";
+    BackupsKnowFirst, "", Native, false, "a backup that takes over gives a slot to somebody that another one has";
+    BackupsHaveAnOrder, "", Native, false, "a backup that takes over lacks what the next one has: they are not the same any more";
+    WalksAreTakenOver, "", Native, false, "whoever waits for a walk of a server that died waits for ever";
 }

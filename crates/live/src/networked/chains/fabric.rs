@@ -36,7 +36,7 @@ impl Fabric for NetworkedNode {
     fn connect(&self, context: &mut ThreadContext, memory: NodeId, connect: Connect) -> Result<(), Failure> {
         let incarnation = self.incarnation_of(memory).ok_or(Refusal::NodeDown)?;
         let nowhere = GlobalAddr::new(memory, 0);
-        self.ask_chain(context, nowhere, &Ask::Connect(connect))?;
+        self.ask_chain(context, (memory, nowhere), &Ask::Connect(connect))?;
         let Connect { thread, to_memory, to_client, outstanding } = connect;
         let pair = ChainPair::of_client(self.id(), memory, thread);
         let beginning = Beginning { to_owner: to_client, to_peer: to_memory, outstanding };
@@ -121,26 +121,24 @@ impl Fabric for NetworkedNode {
         number: u32,
         call: ChainCall,
     ) -> Result<Option<Answer>, Failure> {
-        if self.incarnation_of(store.addr.home()) != Some(store.incarnation) {
-            return Err(Refusal::NodeDown.into());
-        }
-        match self.ask_chain(
-            context,
-            store.addr,
-            &Ask::Do { store: store.setup.first(), thread, number, call },
-        ) {
+        let leader = || store.server(|node| self.incarnation_of(node));
+        let Some(to) = leader() else { return Err(Refusal::NodeDown.into()) };
+        let ask = Ask::Do { store: store.setup.first(), thread, number, call };
+        match self.ask_chain(context, (to, store.addr), &ask) {
             Ok(Reply::Words(words)) => answer_of(&words).map(Some).ok_or(Failure::Broken),
             Ok(_) => Err(Failure::Broken),
             Err(Failure::Refused(Refusal::Locked)) => Ok(None),
+            // It has died meanwhile, and another one takes over.
+            Err(Failure::Refused(Refusal::NodeDown)) if leader().is_some_and(|next| next != to) => Ok(None),
             Err(why) => Err(why),
         }
     }
 
     fn tell(&self, context: &mut ThreadContext, store: &Store, thread: u16, appends: &[Appended]) {
-        let home = store.addr.home();
-        if home == self.id() {
+        let Some(to) = store.server(|node| self.incarnation_of(node)) else { return };
+        if to == self.id() {
             if let Some(server) = self.server_of(store.addr, &store.setup.first()) {
-                server.told(self.now(), client_id(home, self.incarnation, thread), appends);
+                server.told(self.now(), client_id(to, self.incarnation, thread), appends);
             }
             return;
         }
@@ -152,7 +150,7 @@ impl Fabric for NetworkedNode {
         let mut words = Call::Chain { addr: store.addr, words: ask.len() }.words(0);
         words.extend(ask);
         let len = words.len() * 8;
-        let work = Work::new(home, Kind::Send, None, words.into(), len);
+        let work = Work::new(to, Kind::Send, None, words.into(), len);
         self.with_nic(context, |nic, now, way| nic.post(now, work, way));
         self.flush(context);
     }

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use sorted::{Map, Set};
-use wire::{GlobalAddr, Incarnation, Nanos, NodeId, SwitchEpoch};
+use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
 
 use super::node::NetworkedNode;
 use crate::actor::{Allocated, Driver, Failure, ThreadContext};
@@ -38,7 +38,8 @@ const MOST_HEARD: usize = 4096;
 #[derive(Default)]
 pub(super) struct ChainSide {
     pools: Pools,
-    servers: Mutex<Map<GlobalAddr, Arc<Server>>>,
+    /// Metadata servers and backups of some, by the addresses of their stores, and the incarnations of the nodes that named them.
+    servers: Mutex<Map<(GlobalAddr, Incarnation), Arc<Server>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// How the switch steers.
     steering: Option<Steering>,
@@ -76,7 +77,7 @@ impl ChainSide {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn servers(&self) -> MutexGuard<'_, Map<GlobalAddr, Arc<Server>>> {
+    fn servers(&self) -> MutexGuard<'_, Map<(GlobalAddr, Incarnation), Arc<Server>>> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -107,31 +108,74 @@ impl NetworkedNode {
         self.chains.counts()
     }
 
-    fn server(&self, addr: GlobalAddr) -> Option<Arc<Server>> {
-        self.chains.servers().get(&addr).cloned()
+    /// The servers here of stores with this address: of several, all but the last are of those whose names died with a node.
+    fn servers_at(&self, addr: GlobalAddr) -> Vec<Arc<Server>> {
+        let servers = self.chains.servers();
+        let all = (addr, Incarnation(0))..=(addr, Incarnation(u32::MAX));
+        servers.range(all).map(|(_, server)| Arc::clone(server)).collect()
     }
 
-    /// The same, if it is that of the store whose first memory this is, and not of a later one.
+    /// That of the store whose first memory this is.
     fn server_of(&self, addr: GlobalAddr, store: &Home) -> Option<Arc<Server>> {
-        self.server(addr).filter(|server| server.store.setup.first() == *store)
+        self.servers_at(addr).into_iter().find(|server| server.store.setup.first() == *store)
     }
 
-    /// Asks once; what has to wait is refused as locked.
-    fn ask_chain(&self, context: &mut ThreadContext, addr: GlobalAddr, ask: &Ask) -> Result<Reply, Failure> {
+    /// Asks a node once; what has to wait is refused as locked.
+    fn ask_chain(
+        &self,
+        context: &mut ThreadContext,
+        (to, addr): (NodeId, GlobalAddr),
+        ask: &Ask,
+    ) -> Result<Reply, Failure> {
         if Driver::is_fenced(self) {
             return Err(Failure::Fenced);
         }
         let words = ask.words();
-        let reply = if addr.home() == self.id() {
+        let reply = if to == self.id() {
             self.serve_chains(self.id(), addr, &words).expect("only what nobody answers is not answered")
         } else {
             let call = Call::Chain { addr, words: words.len() };
-            self.ask_once(context, (addr.home(), None), call, &words)?
+            self.ask_once(context, (to, None), call, &words)?
         };
         match reply {
             Reply::Refused(why) => Err(why.into()),
             reply => Ok(reply),
         }
+    }
+}
+
+impl NetworkedNode {
+    /// What a node that looks after a store says of it.
+    fn ask_what_it_is(
+        &self,
+        context: &mut ThreadContext,
+        at: (NodeId, GlobalAddr),
+    ) -> Result<Arc<Store>, Failure> {
+        let reply = self.ask_chain(context, at, &Ask::Describe)?;
+        let Reply::Words(words) = reply else { return Err(Failure::Broken) };
+        let store = words.split_first().and_then(|(incarnation, words)| {
+            let incarnation = Incarnation(u32::try_from(*incarnation).ok()?);
+            Some(Store { addr: at.1, incarnation, setup: setup_of(words)? })
+        });
+        store.map(Arc::new).ok_or(Failure::Broken)
+    }
+
+    /// Ends the servers of a store, its backups first: none of them takes over what has ended.
+    fn end_servers(&self, context: &mut ThreadContext, store: &Store) -> Result<(), Failure> {
+        let ask = Ask::End { store: store.setup.first() };
+        let servers: Vec<_> = store.servers().collect();
+        let mut ended = Err(Refusal::NodeDown.into());
+        for (node, its) in servers.into_iter().rev() {
+            if self.incarnation_of(node) != Some(its) {
+                continue;
+            }
+            match self.ask_chain(context, (node, store.addr), &ask) {
+                Ok(_) => ended = Ok(()),
+                Err(Failure::Refused(why)) => ended = ended.or(Err(why.into())),
+                Err(why) => return Err(why),
+            }
+        }
+        ended
     }
 }
 
@@ -159,8 +203,18 @@ impl Chains for NetworkedNode {
             };
             home.key = key;
         }
-        self.ask_chain(context, addr, &Ask::Serve { incarnation, setup })?;
-        self.open_chains(self.id(), context, addr)
+        let store = Store { addr, incarnation, setup };
+        let ask = Ask::Serve { incarnation, setup: store.setup.clone() };
+        // The primary last: it is not asked for anything before its backups are there.
+        let servers: Vec<NodeId> = store.servers().map(|(node, _)| node).collect();
+        for node in servers.iter().rev() {
+            if let Err(why) = self.ask_chain(context, (*node, addr), &ask) {
+                // Nobody has heard of it.
+                let _ = self.end_servers(context, &store);
+                return Err(why);
+            }
+        }
+        Ok(Arc::new(store))
     }
 
     fn open_chains(
@@ -169,21 +223,20 @@ impl Chains for NetworkedNode {
         context: &mut ThreadContext,
         addr: GlobalAddr,
     ) -> Result<Arc<Store>, Failure> {
-        let reply = self.ask_chain(context, addr, &Ask::Describe)?;
-        let Reply::Words(words) = reply else { return Err(Failure::Broken) };
-        let store = words.split_first().and_then(|(incarnation, words)| {
-            let incarnation = Incarnation(u32::try_from(*incarnation).ok()?);
-            Some(Store { addr, incarnation, setup: setup_of(words)? })
-        });
-        store.map(Arc::new).ok_or(Failure::Broken)
+        let at_its_home = self.ask_what_it_is(context, (addr.home(), addr));
+        let Err(why @ Failure::Refused(_)) = at_its_home else { return at_its_home };
+        // It may be one whose name died with a node, and that a backup looks after.
+        let others = (0..self.nodes_known() as u16).map(NodeId).filter(|node| *node != addr.home());
+        let found = others.filter(|node| self.incarnation_of(*node).is_some());
+        found.map(|node| self.ask_what_it_is(context, (node, addr))).find_map(Result::ok).ok_or(why)
     }
 
     fn end_chains(&self, _: NodeId, context: &mut ThreadContext, store: &Store) -> Result<(), Failure> {
-        self.ask_chain(context, store.addr, &Ask::End { store: store.setup.first() }).map(drop)
+        self.end_servers(context, store)
     }
 
-    fn has_home(&self, _: NodeId, home: &Home) -> bool {
-        self.incarnation_of(home.addr.home()) == Some(home.incarnation)
+    fn is_of(&self, _: NodeId, home: NodeId, incarnation: Incarnation) -> bool {
+        self.incarnation_of(home) == Some(incarnation)
     }
 
     fn chain_session(&self, _: NodeId, store: &Arc<Store>) -> Result<Session, Failure> {

@@ -1,18 +1,21 @@
-//! A metadata server's thread: what it wants of memory, who has died, and what a new switch is told.
+//! A metadata server's thread: what it wants of memory, who has died, what its backups lack, and what a new switch is told. A backup's
+//! thread waits until all servers before it are dead.
 //!
-//! What must always hold: a client of a node that is dead is swept when every memory of the store has ended its connections.
+//! What must always hold: a client of a node that is dead is swept when every memory of the store has ended its connections; a
+//! backup takes over when every memory has ended those of the servers before it.
 
 use std::sync::Weak;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use transport::{Body, PeerId};
-use wire::{GlobalAddr, Refusal, SwitchEpoch};
+use wire::{GlobalAddr, Incarnation, NodeId, Refusal, SwitchEpoch};
 
 use crate::actor::{Failure, ThreadContext};
 use crate::chains::{Ask, Fabric as _, Home, Introduction, Server};
 use crate::config::Steering;
 use crate::networked::node::NetworkedNode;
+use nic::regions::Reply;
 
 /// Tails that a new switch is told: those of so many keys take most of the writes there are, and are found in a moment.
 const MOST_PRELOADED: usize = 1024;
@@ -29,29 +32,7 @@ impl NetworkedNode {
             if self.incarnation_of(node) == Some(incarnation) {
                 continue;
             }
-            for (memory, its) in server.store.setup.nodes() {
-                loop {
-                    if self.incarnation_of(memory) != Some(its) {
-                        // It executes nothing any more, of nobody. Whether something is lost with it, the caller looks.
-                        break;
-                    }
-                    match self.ask_chain(
-                        context,
-                        GlobalAddr::new(memory, 0),
-                        &Ask::Fence { node, incarnation },
-                    ) {
-                        Ok(_) => break,
-                        Err(Failure::Broken) => self.pass_time(context),
-                        // It has died meanwhile.
-                        Err(Failure::Refused(Refusal::NodeDown))
-                            if self.incarnation_of(memory) != Some(its) =>
-                        {
-                            break;
-                        }
-                        Err(why) => return Err(why),
-                    }
-                }
-            }
+            self.fence_at_memories(context, server, (node, incarnation))?;
             self.look_at_memories(server)?;
             if self.is_steered() {
                 let number = self.next_number();
@@ -60,6 +41,77 @@ impl NetworkedNode {
             server.sweep(self.now(), node, incarnation);
         }
         Ok(())
+    }
+
+    /// Tells every memory of a store to execute nothing more of a life that is over.
+    fn fence_at_memories(
+        &self,
+        context: &mut ThreadContext,
+        server: &Server,
+        (node, incarnation): (NodeId, Incarnation),
+    ) -> Result<(), Failure> {
+        for (memory, its) in server.store.setup.nodes() {
+            // Otherwise it executes nothing any more, of nobody. Whether something is lost with it, the caller looks.
+            while self.incarnation_of(memory) == Some(its) {
+                let at = (memory, GlobalAddr::new(memory, 0));
+                match self.ask_chain(context, at, &Ask::Fence { node, incarnation }) {
+                    Ok(_) => break,
+                    Err(Failure::Broken) => self.pass_time(context),
+                    // It has died meanwhile.
+                    Err(Failure::Refused(Refusal::NodeDown)) if self.incarnation_of(memory) != Some(its) => {}
+                    Err(why) => return Err(why),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A backup takes over if all servers before it are dead. True if it leads then.
+    fn take_over(&self, context: &mut ThreadContext, server: &Server) -> Result<bool, Failure> {
+        if server.leads() {
+            return Ok(true);
+        }
+        let before: Vec<_> = server.store.servers().take(server.place()).collect();
+        if before.iter().any(|(node, its)| self.incarnation_of(*node) == Some(*its)) {
+            return Ok(false);
+        }
+        for dead in before {
+            self.fence_at_memories(context, server, dead)?;
+        }
+        self.look_at_memories(server)?;
+        server.take_over();
+        Ok(true)
+    }
+
+    /// Sends backups what they lack. True if there was anything.
+    fn tell_backups(&self, context: &mut ThreadContext, server: &Server) -> Result<bool, Failure> {
+        let servers: Vec<_> = server.store.servers().collect();
+        let mut told = false;
+        for place in server.backups() {
+            let (node, its) = servers[place];
+            while let Some(batch) = server.for_backup(place) {
+                if self.incarnation_of(node) != Some(its) {
+                    server.backup_has(place, None);
+                    break;
+                }
+                told = true;
+                let ask = Ask::Follow { store: server.store.setup.first(), batch };
+                match self.ask_chain(context, (node, server.store.addr), &ask) {
+                    Ok(Reply::Words(words)) if words.len() == 1 => server.backup_has(place, Some(words[0])),
+                    Err(Failure::Broken) => self.pass_time(context),
+                    Err(Failure::Refused(Refusal::NodeDown)) if self.incarnation_of(node) != Some(its) => {}
+                    // The store is about to end.
+                    Err(Failure::Refused(Refusal::Unallocated)) => server.backup_has(place, None),
+                    Err(why @ Failure::Fenced) => return Err(why),
+                    // It has taken over: this node is dead, and has not heard of it.
+                    _ => {
+                        server.end();
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+        Ok(told)
     }
 
     /// A store goes on as long as one copy of everything is left.
@@ -121,13 +173,20 @@ pub(super) fn serve_store(node: &Weak<NetworkedNode>, server: &Server) {
                 server.fail(why);
             }
         }
-        if let Err(why) = node.sweep_the_dead(&mut context, server) {
+        let lead = |context: &mut ThreadContext| {
+            if !node.take_over(context, server)? {
+                return node.look_at_memories(server).map(|()| false);
+            }
+            node.sweep_the_dead(context, server)?;
+            node.look_at_memories(server)?;
+            let told = node.tell_backups(context, server)?;
+            Ok(server.work(&*node, context) || told)
+        };
+        let worked = lead(&mut context).unwrap_or_else(|why| {
             server.fail(why);
-        }
-        if let Err(why) = node.look_at_memories(server) {
-            server.fail(why);
-        }
-        if !server.work(&*node, &mut context) {
+            false
+        });
+        if !worked {
             drop(node);
             server.wait(LOOK);
         }

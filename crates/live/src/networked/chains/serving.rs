@@ -9,7 +9,7 @@ use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
 
 use super::server_thread::serve_store;
 use crate::actor::Failure;
-use crate::chains::{Ask, Connect, Fabric as _, Server, Setup, Store, answer_words, client_id, setup_words};
+use crate::chains::{Ask, Connect, Fabric as _, Server, Store, answer_words, client_id, setup_words};
 use crate::networked::node::NetworkedNode;
 use crate::networked::verbs::chain_work::Beginning;
 use nic::regions::Reply;
@@ -45,17 +45,17 @@ impl NetworkedNode {
         match ask {
             Ask::Serve { incarnation, setup } => {
                 let is_up = |node, incarnation| self.incarnation_of(node) == Some(incarnation);
-                if incarnation != self.incarnation
-                    || !setup.homes.iter().all(|home| is_up(home.addr.home(), home.incarnation))
-                {
+                if !setup.homes.iter().all(|home| is_up(home.addr.home(), home.incarnation)) {
                     return Err(Refusal::NodeDown);
                 }
-                self.begin_server(addr, setup)
+                let store = Store { addr, incarnation, setup };
+                let me = (self.id(), self.incarnation);
+                let place = store.servers().position(|server| server == me).ok_or(Refusal::NodeDown)?;
+                self.begin_server(store, place)
             }
             Ask::Describe => {
-                let server = self.server_or_why(addr)?;
-                let words = [vec![self.incarnation.0.into()], setup_words(&server.store.setup)];
-                Ok(Reply::Words(words.concat().into()))
+                let Store { incarnation, setup, .. } = &*self.server_or_why(addr)?.store;
+                Ok(Reply::Words([vec![incarnation.0.into()], setup_words(setup)].concat().into()))
             }
             Ask::Do { store, thread, number, call } => {
                 let server = self.server_of(addr, &store).ok_or(Refusal::Unallocated)?;
@@ -77,18 +77,25 @@ impl NetworkedNode {
                 Ok(Reply::Done(0, 0, 0))
             }
             Ask::End { store } => {
-                let mut servers = self.chains.servers();
-                let known = servers.get(&addr).is_some_and(|server| server.store.setup.first() == store);
-                known.then(|| servers.remove(&addr)).flatten().ok_or(Refusal::Unallocated)?.end();
+                let server = self.server_of(addr, &store).ok_or(Refusal::Unallocated)?;
+                self.chains.servers().remove(&(addr, server.store.incarnation));
+                server.end();
                 Ok(Reply::Done(0, 0, 0))
+            }
+            Ask::Follow { store, batch } => {
+                let server = self.server_of(addr, &store).ok_or(Refusal::Unallocated)?;
+                let has = server.follow(self.now(), batch)?;
+                Ok(Reply::Words([has].into()))
             }
             Ask::Told { .. } => unreachable!("nobody answers that"),
         }
     }
 
     fn server_or_why(&self, addr: GlobalAddr) -> Result<Arc<Server>, Refusal> {
-        if let Some(server) = self.server(addr) {
-            return Ok(server);
+        // Of this node's own ones, the last; or one that this node has taken over.
+        let servers = self.servers_at(addr);
+        if let Some(server) = servers.iter().rev().find(|server| server.leads()) {
+            return Ok(Arc::clone(server));
         }
         match self.with_node(|node| node.discipline_of(self.memory().cache.block_size().tag(addr))) {
             Some(Discipline::Chain) | None => Err(Refusal::Unallocated),
@@ -96,28 +103,26 @@ impl NetworkedNode {
         }
     }
 
-    fn begin_server(&self, addr: GlobalAddr, setup: Setup) -> Result<Reply, Refusal> {
-        let tag = self.memory().cache.block_size().tag(addr);
-        if addr.home() != self.id()
-            || self.with_node(|node| node.discipline_of(tag)) != Some(Discipline::Chain)
-        {
+    /// Begins a store's metadata server, or the backup of this place.
+    fn begin_server(&self, store: Store, place: usize) -> Result<Reply, Refusal> {
+        let name = (store.addr, store.incarnation);
+        let tag = self.memory().cache.block_size().tag(store.addr);
+        if place == 0 && self.with_node(|node| node.discipline_of(tag)) != Some(Discipline::Chain) {
             return Err(Refusal::NotAnAllocation);
         }
         let thread = self.chains.pools.thread().map_err(|_| Refusal::OutOfMemory)?;
-        let store = Arc::new(Store { addr, incarnation: self.incarnation, setup });
-        let server = Arc::new(Server::new(store, thread, self.chains.decide_after));
+        let server = Arc::new(Server::new(Arc::new(store), place, thread, self.chains.decide_after));
         let mut servers = self.chains.servers();
-        if servers.contains_key(&addr) {
+        if servers.contains_key(&name) {
             return Err(Refusal::NotAnAllocation);
         }
         let (node, of) = (self.this.clone(), Arc::clone(&server));
-        let name = format!("chains {}", self.id());
-        let serve = move || serve_store(&node, &of);
-        let Ok(thread) = std::thread::Builder::new().name(name).spawn(serve) else {
+        let thread = std::thread::Builder::new().name(format!("chains {}", self.id()));
+        let Ok(thread) = thread.spawn(move || serve_store(&node, &of)) else {
             return Err(Refusal::OutOfMemory);
         };
         self.chains.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
-        servers.insert(addr, server);
+        servers.insert(name, server);
         Ok(Reply::Done(0, 0, 0))
     }
 }

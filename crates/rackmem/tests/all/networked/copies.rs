@@ -1,4 +1,5 @@
-//! Chains in several memories, of which some die under load: nothing that was put or read is lost, and the others go on.
+//! Chains in several memories, of which some die under load, and metadata servers: nothing that was put or read is lost, and the
+//! others go on.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,11 +19,16 @@ fn store_of(rack: &Processes, many: usize, memories: u16, server: u16) -> Global
     here.chains(&config).unwrap().addr()
 }
 
-/// Clients at node 3 and at another node, while memories die, one after the other.
-fn histories_while_memories_die(faulty: bool, many: usize, memories: u16, dying: &[usize], seed: u64) {
+/// Clients at node 3 and at another node, while nodes with memory or the metadata server die, one after the other.
+fn histories_while_nodes_die(
+    faulty: bool,
+    (many, memories, server): (usize, u16, u16),
+    dying: &[usize],
+    seed: u64,
+) {
     let mut rack = Processes::start_on(4, faulty);
-    let incarnations = (0..memories).find(|node| !dying.contains(&usize::from(*node))).unwrap();
-    let addr = store_of(&rack, many, memories, 3);
+    let lives = (0..memories).find(|node| !dying.contains(&usize::from(*node))).unwrap();
+    let addr = store_of(&rack, many, memories, server);
     let handles = rack.nodes.clone();
     let here = |node: u16| handles[usize::from(node)].here();
     // Whoever has one of these hears of its memory's death.
@@ -42,7 +48,7 @@ fn histories_while_memories_die(faulty: bool, many: usize, memories: u16, dying:
         !stop.load(Ordering::SeqCst)
     };
     let history = std::thread::scope(|scope| {
-        let clients = scope.spawn(|| history_on(&here, &[3, incarnations], addr, seed, &goes_on));
+        let clients = scope.spawn(|| history_on(&here, &[3, lives], addr, seed, &goes_on));
         for (dead, probe) in dying.iter().zip(&mut probes) {
             let before = done.load(Ordering::Relaxed);
             until(|| (done.load(Ordering::Relaxed) > before + 200).then_some(()));
@@ -70,18 +76,76 @@ fn histories_while_memories_die(faulty: bool, many: usize, memories: u16, dying:
 #[test]
 fn histories_are_linearizable_while_the_first_or_the_last_copy_dies() {
     for (seed, dead) in [(1, 0), (2, 1)] {
-        histories_while_memories_die(false, 2, 2, &[dead], seed);
+        histories_while_nodes_die(false, (2, 2, 3), &[dead], seed);
     }
 }
 
 #[test]
 fn histories_are_linearizable_while_one_of_three_memories_dies_on_a_network_that_loses() {
-    histories_while_memories_die(true, 2, 3, &[1], 3);
+    histories_while_nodes_die(true, (2, 3, 3), &[1], 3);
 }
 
 #[test]
 fn histories_are_linearizable_while_two_of_three_copies_die_one_after_the_other() {
-    histories_while_memories_die(false, 3, 3, &[0, 2], 4);
+    histories_while_nodes_die(false, (3, 3, 3), &[0, 2], 4);
+}
+
+#[test]
+fn histories_are_linearizable_while_the_metadata_server_dies_with_memory_and_without() {
+    for (seed, memories, server) in [(5, 2, 2), (6, 2, 0), (7, 3, 1)] {
+        histories_while_nodes_die(false, (2, memories, server), &[server.into()], seed);
+    }
+}
+
+#[test]
+fn histories_are_linearizable_while_the_metadata_server_dies_on_a_network_that_loses() {
+    histories_while_nodes_die(true, (2, 2, 2), &[2], 8);
+}
+
+#[test]
+fn histories_are_linearizable_while_the_metadata_server_and_who_took_over_die_one_after_the_other() {
+    histories_while_nodes_die(false, (3, 3, 0), &[0, 1], 9);
+}
+
+#[test]
+fn a_store_whose_metadata_server_has_died_is_opened_filled_and_freed() {
+    let mut rack = Processes::start(4);
+    let addr = store_of(&rack, 2, 2, 3);
+    let mut here = rack.nodes[2].here();
+    let (mut store, mut found) = (here.chains_at(addr).unwrap(), Vec::new());
+    store.put(&mut here, 1, b"before").unwrap();
+    rack.cut_off(3);
+    // What was given to clients before does not last for so many.
+    for key in 0..200_u64 {
+        store.put(&mut here, key, &key.to_le_bytes()).unwrap();
+    }
+    // Another node, that knows nothing of it.
+    let mut there = rack.nodes[0].here();
+    let mut same = there.chains_at(addr).unwrap();
+    for key in 0..200_u64 {
+        assert!(same.get(&mut there, key, &mut found).unwrap() && found == key.to_le_bytes());
+    }
+    same.delete(&mut there, 7).unwrap();
+    assert!(!store.get(&mut here, 7, &mut found).unwrap());
+    // In the next life of its node, another store has its address: it is not that one's backup that is asked.
+    rack.reconnect(3);
+    let mut back = rack.nodes[3].here();
+    until(|| back.chains_at(addr).err().filter(|error| *error == Error::Fenced));
+    drop(back);
+    rack.rejoin(3);
+    let later = until(|| {
+        let mut back = rack.nodes[3].here();
+        back.chains(&ChainsConfig { server: NodeId(3), ..copies(2, 2, 64 << 10) }).ok()
+    });
+    assert_eq!(later.addr(), addr);
+    let mut second = here.chains_at(addr).unwrap();
+    assert!(!second.get(&mut here, 1, &mut found).unwrap(), "that one is empty");
+    assert!(store.get(&mut here, 1, &mut found).unwrap());
+    store.free(&mut here).unwrap();
+    assert_eq!(same.put(&mut there, 1, b"gone").err(), Some(Error::Unallocated { addr }));
+    second.put(&mut here, 1, b"second").unwrap();
+    later.free(&mut here).unwrap();
+    assert_eq!(there.chains_at(addr).err(), Some(Error::Unallocated { addr }));
 }
 
 #[test]

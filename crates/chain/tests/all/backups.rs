@@ -1,0 +1,164 @@
+//! The metadata server and its backups, step by step: who hears of what before whom, and what a backup does that takes over.
+
+use chain::metadata::{ClientId, Metadata, MetadataConfig};
+use chain::server::{Batch, Followed, Input, Logged, Server};
+use chain::{Answer, Appended, Call, Outcome, Verb};
+use wire::chains::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Word};
+use wire::{AllRules, Nanos};
+
+const CLIENT: ClientId = ClientId(7);
+const KEY: u64 = 1;
+const QUARANTINE: u64 = 100;
+
+/// The servers of a store with so many copies of each slot.
+fn servers(copies: u8) -> Vec<Server> {
+    let config = MetadataConfig {
+        units: 100,
+        quarantine: Nanos(QUARANTINE),
+        timeout: Nanos(50),
+        decide_after: Nanos::ZERO,
+    };
+    let count = usize::from(copies);
+    let machine = Metadata::new(config).with_copies(copies);
+    (0..count).map(|place| Server::new(AllRules, machine.clone(), (place, count))).collect()
+}
+
+/// Sends a backup what it lacks. False if that is nothing.
+fn tell(servers: &mut [Server], from: usize, to: usize, now: u64) -> bool {
+    let Some(batch) = servers[from].for_backup(to, 100) else { return false };
+    match servers[to].follow(Nanos(now), batch) {
+        Followed::Has(inputs) => servers[from].backup_has(to, inputs),
+        other => panic!("the backup says {other:?}"),
+    }
+    true
+}
+
+fn slots(answer: Option<Answer>) -> Vec<(Location, EntryVersion)> {
+    match answer {
+        Some(Answer::Slots(slots)) => slots,
+        other => panic!("{other:?}"),
+    }
+}
+
+const fn two_slots() -> Call {
+    Call::Slots { class: Class::new(0).expect("the first one"), count: 2 }
+}
+
+#[test]
+fn an_answer_leaves_when_all_backups_have_what_it_follows_from_and_the_second_one_hears_after_the_first() {
+    let mut all = servers(3);
+    assert_eq!(all[0].call(Nanos(1), CLIENT, 1, two_slots()), None);
+    assert!(all[0].has_work(), "somebody waits");
+    assert!(!tell(&mut all, 0, 2, 2), "the first backup does not have it");
+    assert!(tell(&mut all, 0, 1, 2));
+    assert_eq!(all[0].call(Nanos(3), CLIENT, 1, two_slots()), None);
+    assert!(tell(&mut all, 0, 2, 3));
+    let given = slots(all[0].call(Nanos(4), CLIENT, 1, two_slots()));
+    assert_eq!((given.len(), all[0].happened()), (2, 1), "it was executed once");
+    assert_eq!(all[0].call(Nanos(5), CLIENT, 1, two_slots()), Some(Answer::Slots(given.clone())));
+    assert!(!all[0].has_work() && !tell(&mut all, 0, 1, 5));
+    // The primary dies, and then who took over. Each gives the same answer once more, and other slots to others.
+    for place in [1, 2] {
+        assert_eq!(all[place].call(Nanos(6), CLIENT, 1, two_slots()), None, "it does not lead");
+        all[place].lead();
+        if place == 1 {
+            assert_eq!(all[1].call(Nanos(6), CLIENT, 1, two_slots()), None, "what does the next one have?");
+            assert!(tell(&mut all, 1, 2, 6));
+        }
+        assert_eq!(all[place].call(Nanos(6), CLIENT, 1, two_slots()), Some(Answer::Slots(given.clone())));
+        let other = ClientId(8 + place as u64);
+        if place == 1 {
+            assert_eq!(all[1].call(Nanos(7), other, 1, two_slots()), None);
+            assert!(tell(&mut all, 1, 2, 7));
+        }
+        let others = slots(all[place].call(Nanos(8), other, 1, two_slots()));
+        assert!(others.iter().all(|slot| !given.contains(slot)));
+    }
+}
+
+#[test]
+fn where_a_backup_is_gone_nobody_waits_for_it_and_what_is_told_twice_counts_once() {
+    let mut all = servers(3);
+    assert_eq!(all[0].call(Nanos(1), CLIENT, 1, two_slots()), None);
+    let batch = all[0].for_backup(1, 100).unwrap();
+    assert_eq!(all[1].follow(Nanos(2), batch.clone()), Followed::Has(1));
+    // Its answer was lost.
+    assert_eq!(all[1].follow(Nanos(3), batch.clone()), Followed::Has(1));
+    // What comes too early is not taken.
+    let early = Batch { from: 5, ..batch.clone() };
+    assert_eq!(all[1].follow(Nanos(3), early), Followed::Has(1));
+    // An outcome of nothing is no input of this store's primary.
+    let wrong = Input::Outcome(KEY, Outcome::Unknown);
+    let wrong = Batch { from: 1, inputs: vec![Logged { at: Nanos(3), input: wrong }], ..batch.clone() };
+    assert_eq!(all[1].follow(Nanos(3), wrong), Followed::Refused);
+    all[0].backup_is_gone(1);
+    assert_eq!(all[0].call(Nanos(4), CLIENT, 1, two_slots()), None, "there is another one");
+    assert!(tell(&mut all, 0, 2, 4));
+    assert!(all[0].call(Nanos(5), CLIENT, 1, two_slots()).is_some());
+    all[0].backup_is_gone(2);
+    assert!(all[0].call(Nanos(6), CLIENT, 2, two_slots()).is_some(), "it is alone");
+    all[2].lead();
+    assert_eq!(all[2].follow(Nanos(7), batch), Followed::Leads);
+}
+
+/// A chain of one entry, which all servers know, at the first slot of two.
+fn with_a_chain(all: &mut [Server]) -> [(Location, EntryVersion); 2] {
+    let tell_all = |all: &mut [Server], now| (1..all.len()).all(|to| tell(all, 0, to, now));
+    assert_eq!(all[0].call(Nanos(1), CLIENT, 1, two_slots()), None);
+    assert!(tell_all(all, 1));
+    let given = slots(all[0].call(Nanos(2), CLIENT, 1, two_slots()));
+    let (at, version) = given[0];
+    let create = Call::Create { key: KEY, at, version };
+    assert_eq!(all[0].call(Nanos(3), CLIENT, 2, create), None);
+    assert!(tell_all(all, 3));
+    assert_eq!(all[0].call(Nanos(4), CLIENT, 2, create), Some(Answer::Created));
+    [given[0], given[1]]
+}
+
+#[test]
+fn a_walk_reads_at_once_changes_memory_when_backups_know_and_is_taken_over() {
+    let mut all = servers(2);
+    let [(first, version), (second, its)] = with_a_chain(&mut all);
+    // Somebody asks, whom nothing was told of what follows: the chain is walked.
+    assert_eq!(all[0].call(Nanos(10), CLIENT, 3, Call::Finish { key: KEY }), None);
+    let [(KEY, _, Verb::Read(at))] = all[0].verbs(9)[..] else { panic!("it reads") };
+    assert_eq!(at, first);
+    let word = Word { next: Next::Entry(second, its), entry: version, transaction: 0 };
+    let head = EntryHead { word, key: KEY, at: first, len: 1, kind: EntryKind::Value };
+    all[0].ended(Nanos(11), KEY, Outcome::Read(Some(head)));
+    // It is to stand in the second copy, too: not before the backup knows.
+    assert_eq!(all[0].verbs(9), []);
+    assert!(all[0].has_work() && tell(&mut all, 0, 1, 12));
+    let links = all[0].verbs(9);
+    assert!(matches!(links[..], [(KEY, _, Verb::CompareSwap { .. })]), "{links:?}");
+    // It dies in the middle of that: it is done again.
+    assert_eq!(all[1].verbs(9), [], "a backup does nothing");
+    all[1].lead();
+    assert_eq!(all[1].verbs(9), links);
+    all[1].ended(Nanos(13), KEY, Outcome::Swapped(word.to_bits()));
+    let [(KEY, _, Verb::Read(at))] = all[1].verbs(9)[..] else { panic!("it goes on") };
+    assert_eq!(at, second);
+    let word = Word { next: Next::Tail, entry: its, transaction: 0 };
+    let head = EntryHead { word, key: KEY, at: second, len: 1, kind: EntryKind::Value };
+    all[1].ended(Nanos(14), KEY, Outcome::Read(Some(head)));
+    let found = all[1].call(Nanos(15), CLIENT, 3, Call::Finish { key: KEY });
+    assert_eq!(found, Some(Answer::Found(second, its)));
+}
+
+#[test]
+fn a_backup_s_clock_goes_on_from_the_primary_s_so_that_what_rests_rests_no_shorter() {
+    let mut all = servers(2);
+    let [(first, _), (second, its)] = with_a_chain(&mut all);
+    let told = Appended { key: KEY, behind: first, at: second, version: its, kind: EntryKind::Value };
+    // The first slot rests from 1000 on. The backup's clock says 50 when it hears of that, and runs as fast.
+    all[0].told(Nanos(1000), CLIENT, told);
+    assert!(!all[0].has_work(), "nobody waits for that");
+    assert!(tell(&mut all, 0, 1, 50));
+    all[1].lead();
+    let free = |server: &mut Server, now| {
+        server.wake(Nanos(now));
+        server.machine().memory().1
+    };
+    assert_eq!(free(&mut all[1], 50 + QUARANTINE - 1), 0);
+    assert_eq!(free(&mut all[1], 50 + QUARANTINE), 1);
+}
