@@ -130,17 +130,8 @@ impl<R: Rules> Metadata<R> {
     pub fn on_call(&mut self, now: Nanos, id: CallId, call: Call, out: &mut Vec<Effect>) {
         self.on_deadline(now, out);
         let answer = match call {
-            Call::Find { key } => match self.chains.get(&key) {
-                Some(chain) => found(chain),
-                None => Answer::Absent,
-            },
-            Call::FindSome { key, more } => match self.chains.get(&key) {
-                Some(chain) => {
-                    let (at, version) = chain.tail();
-                    Answer::FoundSome(at, version, self.others(key, more))
-                }
-                None => Answer::Absent,
-            },
+            Call::Find { key } => self.find(key),
+            Call::FindSome { key, more } => self.find_some(key, more, |_| true),
             Call::Slots { class, count } => {
                 let slots = self.slots.give(id.client, class, count);
                 if slots.is_empty() {
@@ -172,11 +163,19 @@ impl<R: Rules> Metadata<R> {
         out.push(Effect::Answer(id, answer));
     }
 
-    /// Tails of other keys: of those that come behind this one, which are as good as any.
-    fn others(&self, key: u64, more: u32) -> Vec<(u64, Location, EntryVersion)> {
+    /// Where a key's chain is, as far as that is known.
+    pub(crate) fn find(&self, key: u64) -> Answer {
+        self.chains.get(&key).map_or(Answer::Absent, found)
+    }
+
+    /// The same, with tails of other keys that may be told of: of those that come behind this one, which are as good as any.
+    pub(crate) fn find_some(&self, key: u64, more: u32, may_tell: impl Fn(u64) -> bool) -> Answer {
+        let Some((at, version)) = self.tail(key) else { return Answer::Absent };
         let behind = self.chains.range((Bound::Excluded(key), Bound::Unbounded));
-        let others = behind.chain(self.chains.range(..key)).take(more as usize);
-        others.map(|(key, chain)| (*key, chain.tail().0, chain.tail().1)).collect()
+        let others =
+            behind.chain(self.chains.range(..key)).filter(|(key, _)| may_tell(**key)).take(more as usize);
+        let tails = others.map(|(key, chain)| (*key, chain.tail().0, chain.tail().1));
+        Answer::FoundSome(at, version, tails.collect())
     }
 
     /// Finds out what became of a slot, or of all of a client's: when nothing is in flight any more.

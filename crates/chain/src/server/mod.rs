@@ -15,6 +15,7 @@
 //!
 //! What must always hold:
 //! 1. *Backups know first.* An answer, and a verb that changes memory, leaves when all backups have the inputs that it follows from.
+//!    Where a chain is, is known from memory, by whomever: whoever asks for that is told at once, if backups know that there is one.
 //! 2. *What a backup has, those before it have.* So whoever takes over has all that those behind it have.
 //! 3. *Nothing of the dead one executes any more* when another one takes over: its driver sees to that. (What does, does once more what the
 //!    other one does again. But the numbers of a slot's uses come round.)
@@ -92,6 +93,8 @@ pub struct Server<R: Rules = AllRules> {
     /// Those of them that are not begun yet. Nothing is begun at a backup.
     begins: VecDeque<u64>,
     log: Log,
+    /// Keys whose chains began with an input that some backup may lack, and which that is.
+    begun: VecDeque<(u64, u64)>,
     /// So many inputs backups must have for all that waits to leave.
     awaited: u64,
     /// This process's clock when the last input arrived, and what it was then for whoever sent it.
@@ -110,6 +113,7 @@ impl<R: Rules> Server<R> {
             verbs: Map::new(),
             begins: VecDeque::new(),
             log: Log::new(place + 1..servers),
+            begun: VecDeque::new(),
             awaited: 0,
             clock: (Nanos::ZERO, Nanos::ZERO),
         }
@@ -144,6 +148,15 @@ impl<R: Rules> Server<R> {
     pub fn call(&mut self, now: Nanos, client: ClientId, number: u32, call: Call) -> Option<Answer> {
         if !self.leads {
             return None;
+        }
+        // Nothing happens to the machine.
+        match call {
+            Call::Find { key } => return self.may_tell(key).then(|| self.machine.find(key)),
+            Call::FindSome { key, more } => {
+                let answer = |it: &Self| it.machine.find_some(key, more, |key| it.may_tell(key));
+                return self.may_tell(key).then(|| answer(self));
+            }
+            _ => {}
         }
         if self.clients.get(&client).is_none_or(|asked| asked.number != number) {
             self.happens(now, Input::Call(client, number, call));
@@ -281,6 +294,10 @@ impl<R: Rules> Server<R> {
         let mut effects = Vec::new();
         match input {
             Input::Call(client, number, call) => {
+                if let Call::Create { key, .. } = call {
+                    self.begun.push_back((self.log.end(), key));
+                }
+                while self.begun.pop_front_if(|(input, _)| *input <= self.log.safe()).is_some() {}
                 self.clients.insert(client, Asked { number, answer: None });
                 let id = CallId { client, number: number.into() };
                 self.machine.on_call(at, id, call, &mut effects);
@@ -322,6 +339,11 @@ impl<R: Rules> Server<R> {
                 }
             }
         }
+    }
+
+    /// All backups know of the key's chain.
+    fn may_tell(&self, key: u64) -> bool {
+        self.begun.iter().all(|(input, begun)| *begun != key || self.may_leave(*input))
     }
 
     /// All backups have what this follows from.

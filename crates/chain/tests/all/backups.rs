@@ -116,6 +116,35 @@ fn with_a_chain(all: &mut [Server]) -> [(Location, EntryVersion); 2] {
 }
 
 #[test]
+fn where_a_chain_is_everybody_is_told_at_once_if_backups_know_that_there_is_one() {
+    let mut all = servers(2);
+    let find = Call::Find { key: KEY };
+    let some = Call::FindSome { key: KEY, more: 9 };
+    assert_eq!(all[0].call(Nanos(1), ClientId(8), 1, find), Some(Answer::Absent));
+    assert_eq!(all[0].call(Nanos(1), CLIENT, 1, two_slots()), None);
+    assert!(tell(&mut all, 0, 1, 1));
+    let given = slots(all[0].call(Nanos(2), CLIENT, 1, two_slots()));
+    let [(first, version), (second, its)] = given[..] else { panic!("two") };
+    let create = Call::Create { key: KEY, at: first, version };
+    assert_eq!(all[0].call(Nanos(3), CLIENT, 2, create), None);
+    // Whoever reads what nobody else knows of makes it last.
+    for call in [find, some] {
+        assert_eq!(all[0].call(Nanos(4), ClientId(8), 2, call), None);
+    }
+    let other = all[0].call(Nanos(4), ClientId(8), 2, Call::FindSome { key: 2, more: 9 });
+    assert_eq!(other, Some(Answer::Absent));
+    assert!(tell(&mut all, 0, 1, 5));
+    assert_eq!(all[0].call(Nanos(6), ClientId(8), 2, find), Some(Answer::Found(first, version)));
+    // What follows is in memory: whoever takes over finds it there.
+    let told = Appended { key: KEY, behind: first, at: second, version: its, kind: EntryKind::Value };
+    let before = all[0].happened();
+    all[0].told(Nanos(7), CLIENT, told);
+    assert_eq!(all[0].call(Nanos(8), ClientId(8), 3, find), Some(Answer::Found(second, its)));
+    assert_eq!(all[0].call(Nanos(8), ClientId(8), 3, some), Some(Answer::FoundSome(second, its, vec![])));
+    assert_eq!(all[0].happened(), before + 1, "that somebody asks is no news");
+}
+
+#[test]
 fn a_walk_reads_at_once_changes_memory_when_backups_know_and_is_taken_over() {
     let mut all = servers(2);
     let [(first, version), (second, its)] = with_a_chain(&mut all);

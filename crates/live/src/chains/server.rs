@@ -184,7 +184,9 @@ impl Server {
         };
         let before = state.machine.happened();
         let answer = state.machine.call(now, client, number, call);
-        state.counts.calls += u64::from(state.machine.happened() > before);
+        let is_first =
+            state.machine.happened() > before || matches!(call, Call::Find { .. } | Call::FindSome { .. });
+        state.counts.calls += u64::from(is_first);
         if state.machine.has_work() {
             self.came.notify_all();
         }

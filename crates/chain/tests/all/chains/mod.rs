@@ -127,7 +127,7 @@ fn every_mutant_is_caught() {
             torn_without.push(row.rule);
         }
         if row.runs == Runs::Native {
-            let runs = (1..100).flat_map(|seed| KINDS.map(|kind| (seed, kind)));
+            let runs = (1..400).flat_map(|seed| KINDS.map(|kind| (seed, kind)));
             let mut ends = runs.map(|(seed, kind)| ((seed, kind), caught(without, seed, kind)));
             if let Some(((seed, kind), why)) = ends.find_map(|(run, end)| end.err().map(|why| (run, why))) {
                 let why: String = why.chars().take(150).collect();
