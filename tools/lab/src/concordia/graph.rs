@@ -168,9 +168,9 @@ impl Figure for PageRank {
                     by_edge(Subject::Grappa),
                     by_edge(Subject::PowerGraph)
                 ),
-                "Published, for an edge that is looked at: PowerGraph 1.2 us of a core on 64 nodes (OSDI '12: \
-                 3.6 s for 1.5 billion edges on 512 cores) and 1.1 us on 16 (HotOS '15: 249 s for 20 supersteps \
-                 of 1.47 billion edges on 128 cores). Both were cited from memory. Our PowerGraph is faster, on \
+                "Published, for an edge that is looked at: 1.1 us of a core (HotOS '15, COST, table 2: GraphLab, \
+                 249 s for 20 supersteps of 1.47 billion edges on 128 cores), and 1.2 us on 64 nodes (OSDI '12: \
+                 PowerGraph, 3.6 s for 1.5 billion edges on 512 cores; unverified). Our PowerGraph is faster, on \
                  fewer nodes and with a quarter of the edges a vertex."
                     .to_owned(),
             ],

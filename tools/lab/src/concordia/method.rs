@@ -80,7 +80,7 @@ const APPLICATIONS: [Input; 8] = inputs![
     "transactions: the engine's own work, for each access": transactions;
         Source::Counted("46 us for a transaction of some 300 accesses on plain memory (tpcc.md)"),
     "graphs: an edge, in every system": graph.edge;
-        Source::Published("HotOS '15, COST: 300 s for 20 times 1.47 billion edges on one core (unverified)"),
+        Source::Published("HotOS '15, COST, table 2: 300 s for 20 times 1.47 billion edges on one core"),
     "graphs: a vertex, in every system": graph.vertex;
         Source::Estimated("a multiplication, a comparison, a division, two stores"),
     "PowerGraph: what its engine adds to an edge, gathering and scattering": powergraph.edge;

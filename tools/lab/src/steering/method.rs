@@ -7,7 +7,7 @@ use crate::systems::chains::{VALUE, operations};
 const TESTBED: [Input; 19] = inputs![
     "atomics of different queue pairs to one region, apart": chains.atomic_apart;
         Source::Calibrated("Figure 4: 8 keys give 1.34x; nobody publishes it (450 ns on one counter, ATC '16, unverified)"),
-    "atomics of one queue pair, apart": chains.atomic_alike; Source::Published("NSDI '22: 8.4 million/s on ConnectX-5 (unverified)"),
+    "atomics of one queue pair, apart": chains.atomic_alike; Source::Published("NSDI '22, table 3: 8.4 million/s on a port of ConnectX-5; taken for a queue pair"),
     "bandwidth of a link, each direction": chains.hardware.bandwidth; Source::Paper("section 4: ConnectX-5"),
     "switch, port to port": chains.hardware.pipeline; Source::Published("product brief of the Onyx switch (unverified)"),
     "PCIe: NIC reads memory": chains.hardware.pcie_read; Source::Published("SIGCOMM '18, PCIe for end hosts"),

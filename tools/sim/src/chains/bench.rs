@@ -22,7 +22,7 @@ pub struct Bench {
     /// which is 450 ns, or nearly a PCIe read (unverified); one queue pair has [`Bench::atomic_alike`].
     pub atomic_apart: Nanos,
     /// Between two atomics of the same queue pair: nothing is locked, and the reads over PCIe overlap. "RDMA is Turing complete" (NSDI
-    /// '22): 8.4 million per second on ConnectX-5 (unverified).
+    /// '22, table 3): 8.4 million per second on one port of a ConnectX-5. That it is one queue pair's is our reading.
     pub atomic_alike: Nanos,
 
     /// Processor time of a client's library between a completion and the next verb: look-ups in its tables, checks. Estimated: two or
