@@ -162,7 +162,7 @@ impl NodeHandle {
             parts.push(Home { addr: part.addr, key: Key(0), incarnation: part.incarnation });
         }
         let copies = u8::try_from(*copies).expect("it was looked at");
-        Ok((root, Setup { lease: *lease, quarantine, each, copies, homes: parts }, zeroed))
+        Ok((root, Setup { lease: *lease, quarantine, each, copies, generation: 0, homes: parts }, zeroed))
     }
 
     /// The store with this address.
@@ -196,8 +196,8 @@ impl Chains {
 
     /// What everybody calls it: by the key of its first memory, which no other store there has.
     pub(crate) fn name(&self) -> RegionName {
-        let Store { addr, incarnation, setup } = &*self.store;
-        RegionName { addr: *addr, incarnation: *incarnation, key: setup.homes[0].key }
+        let Store { addr, incarnation, name, .. } = &*self.store;
+        RegionName { addr: *addr, incarnation: *incarnation, key: name.key }
     }
 
     /// Replaces `into` by the key's value; false if it has none.
@@ -254,7 +254,7 @@ impl Chains {
         }
         let (addr, store) = (self.store.addr, Arc::clone(&self.store));
         let ended = self.inner.chains().end_chains(node.node, &mut node.context, &store);
-        ended.map_err(|why| chain_failed(why, addr))?;
+        let store = ended.map_err(|why| chain_failed(why, addr))?;
         let me = node.node;
         let homes = store.setup.homes.iter().map(|home| (home.addr, home.incarnation));
         for (addr, incarnation) in homes.chain([(addr, store.incarnation)]) {

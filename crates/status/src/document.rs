@@ -211,6 +211,9 @@ pub struct Chains {
     pub walked: u64,
     /// Clients that died.
     pub swept: u64,
+    /// Copies of parts of stores that have no memory now, and those that were made anew.
+    pub missing: u64,
+    pub recopied: u64,
 }
 
 /// What a NIC has done.
@@ -389,8 +392,19 @@ impl From<&SteeringCounts> for Steering {
 
 impl From<&ChainCounts> for Chains {
     fn from(counts: &ChainCounts) -> Self {
-        let ChainCounts { stores, keys, bytes_made, bytes_free, calls, appends, walked, swept } = *counts;
-        Self { stores, keys, made_bytes: bytes_made, free_bytes: bytes_free, calls, appends, walked, swept }
+        let ChainCounts {
+            stores,
+            keys,
+            bytes_made: made_bytes,
+            bytes_free: free_bytes,
+            calls,
+            appends,
+            walked,
+            swept,
+            missing,
+            recopied,
+        } = *counts;
+        Self { stores, keys, made_bytes, free_bytes, calls, appends, walked, swept, missing, recopied }
     }
 }
 

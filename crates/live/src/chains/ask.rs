@@ -1,18 +1,21 @@
 //! What is asked of other nodes for chains, as words: of the metadata server, and of memory about connections.
 //!
 //! ```text
-//!   serve     1 | incarnation | lease | quarantine | more copies 32, units at each home 32 | homes: address, key 32 incarnation 32
+//!   serve     1 | incarnation | setup: lease | quarantine | more copies 32, units at each home 32 | generation | homes
 //!   describe  2
 //!   do        3 | store | thread | number | a client's call
 //!   told      4 | store | thread | appends: key, behind 32 at 32, version 8 kind 32
-//!   connect   5 | thread | first packet to memory 32, to the client 32 | outstanding
+//!   connect   5 | thread | first packet to memory 32, to the client 32 | outstanding | store | generation
 //!   fence     6 | node 16, incarnation 32
 //!   end       7 | store
 //!   follow    8 | store | inputs that all backups have | number of the first one here | inputs
+//!   stop      9 | store | generation
+//!   reform    10 | store | setup
+//!   home      address | key 32, incarnation 32
 //!   input     kind 8, words 8 | when | client, number, call | client, append | key, outcome | client
 //! ```
 //!
-//! A store is named by its first memory: address, key 32 incarnation 32. Where one has ended, another may have begun with the same address.
+//! A store is named by the home that it began with first. Where one has ended, another may have begun with the same address.
 //! What must always hold: what is read is what was written, and nothing else is read; no location is read that cannot be.
 
 use chain::metadata::ClientId;
@@ -23,7 +26,7 @@ use wire::chains::{Class, EntryHead, EntryKind, EntryVersion, Location};
 use wire::roce::{Key, Psn};
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
 
-use super::store::{Home, Setup};
+use super::store::{Home, Setup, Store};
 
 /// A connection begins, as its client says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +35,9 @@ pub(crate) struct Connect {
     pub(crate) to_memory: Psn,
     pub(crate) to_client: Psn,
     pub(crate) outstanding: u32,
+    /// For which store, as it was in which generation.
+    pub(crate) store: Home,
+    pub(crate) generation: u32,
 }
 
 /// What is asked.
@@ -54,6 +60,11 @@ pub(crate) enum Ask {
     End { store: Home },
     /// A backup of the metadata server: this is what has happened to the primary.
     Follow { store: Home, batch: Batch },
+    /// End all connections of the store that were begun in an older generation, and begin none. Which one is the oldest by now that
+    /// counts is answered.
+    Stop { store: Home, generation: u32 },
+    /// A backup of the metadata server: this is what the store is made of by now.
+    Reform { store: Home, setup: Setup },
 }
 
 impl Ask {
@@ -73,9 +84,10 @@ impl Ask {
                 let [addr, key] = home_words(store);
                 [4, addr, key, u64::from(*thread)].into_iter().chain(appends).collect()
             }
-            Self::Connect(Connect { thread, to_memory, to_client, outstanding }) => {
+            Self::Connect(Connect { thread, to_memory, to_client, outstanding, store, generation }) => {
                 let first = u64::from(to_memory.get()) << 32 | u64::from(to_client.get());
-                vec![5, u64::from(*thread), first, u64::from(*outstanding)]
+                let [addr, key] = home_words(store);
+                vec![5, u64::from(*thread), first, u64::from(*outstanding), addr, key, u64::from(*generation)]
             }
             Self::Fence { node, incarnation } => vec![6, u64::from(node.0) << 32 | u64::from(incarnation.0)],
             Self::End { store } => {
@@ -86,6 +98,13 @@ impl Ask {
                 let [addr, key] = home_words(store);
                 let inputs = inputs.iter().flat_map(input_words);
                 [8, addr, key, *all_have, *from].into_iter().chain(inputs).collect()
+            }
+            Self::Stop { store, generation } => {
+                let [addr, key] = home_words(store);
+                vec![9, addr, key, u64::from(*generation)]
+            }
+            Self::Reform { store, setup } => {
+                [vec![10], home_words(store).to_vec(), setup_words(setup)].concat()
             }
         }
     }
@@ -109,7 +128,7 @@ impl Ask {
                 let appends = appends.iter().map(append_of).collect::<Option<_>>()?;
                 rest.is_empty().then_some(Self::Told { store, thread: thread(by)?, appends })
             }
-            [5, by, first, outstanding] => {
+            [5, by, first, outstanding, addr, key, generation] => {
                 let outstanding = u32::try_from(outstanding).ok().filter(|many| (1..=256).contains(many))?;
                 let psn = |bits: u64| (bits >> 24 == 0).then(|| Psn::new(bits as u32));
                 Some(Self::Connect(Connect {
@@ -117,6 +136,8 @@ impl Ask {
                     to_memory: psn(first >> 32)?,
                     to_client: psn(first & 0xffff_ffff)?,
                     outstanding,
+                    store: home_of(&[addr, key]),
+                    generation: u32::try_from(generation).ok()?,
                 }))
             }
             [6, whose] => {
@@ -132,6 +153,12 @@ impl Ask {
                     rest = left;
                 }
                 Some(Self::Follow { store: home_of(&[addr, key]), batch: Batch { all_have, from, inputs } })
+            }
+            [9, addr, key, generation] => {
+                Some(Self::Stop { store: home_of(&[addr, key]), generation: u32::try_from(generation).ok()? })
+            }
+            [10, addr, key, ref setup @ ..] => {
+                Some(Self::Reform { store: home_of(&[addr, key]), setup: setup_of(setup)? })
             }
             _ => None,
         }
@@ -224,27 +251,48 @@ fn home_of(&[addr, key]: &[u64; 2]) -> Home {
 
 /// A store's description.
 pub(crate) fn setup_words(setup: &Setup) -> Vec<u64> {
-    let Setup { lease, quarantine, each, copies, homes } = setup;
+    let Setup { lease, quarantine, each, copies, generation, homes } = setup;
     let homes = homes.iter().flat_map(home_words);
     let units = u64::from(copies - 1) << 32 | u64::from(*each);
-    [lease.0, quarantine.0, units].into_iter().chain(homes).collect()
+    [lease.0, quarantine.0, units, u64::from(*generation)].into_iter().chain(homes).collect()
+}
+
+/// A store, as a server of it says what it is: incarnation, servers 32 at 32 | its name | servers: node 32, incarnation 32 | setup.
+pub(crate) fn store_words(store: &Store) -> Vec<u64> {
+    let Store { incarnation, name, servers, setup, .. } = store;
+    let head = (servers.len() as u64) << 32 | u64::from(incarnation.0);
+    let servers = servers.iter().map(|(node, its)| u64::from(node.0) << 32 | u64::from(its.0));
+    [head].into_iter().chain(home_words(name)).chain(servers).chain(setup_words(setup)).collect()
+}
+
+/// Reads it: of the store at this address.
+pub(crate) fn store_of(addr: GlobalAddr, words: &[u64]) -> Option<Store> {
+    let [head, name, key, rest @ ..] = words else { return None };
+    let (servers, setup) = rest.split_at_checked((head >> 32) as usize)?;
+    let server = |word: &u64| Some((NodeId(u16::try_from(word >> 32).ok()?), Incarnation(*word as u32)));
+    Some(Store {
+        addr,
+        incarnation: Incarnation(*head as u32),
+        name: home_of(&[*name, *key]),
+        servers: servers.iter().map(server).collect::<Option<_>>()?,
+        setup: setup_of(setup)?,
+    })
 }
 
 /// Reads one.
 pub(crate) fn setup_of(words: &[u64]) -> Option<Setup> {
-    let [lease, quarantine, each, homes @ ..] = words else { return None };
+    let [lease, quarantine, each, generation, homes @ ..] = words else { return None };
     let (homes, left) = homes.as_chunks::<2>();
     let homes: Vec<Home> = homes.iter().map(home_of).collect();
     let copies = u8::try_from(*each >> 32).ok()?.checked_add(1)?;
-    let setup =
-        Setup { lease: Nanos(*lease), quarantine: Nanos(*quarantine), each: *each as u32, copies, homes };
+    let (lease, quarantine) = (Nanos(*lease), Nanos(*quarantine));
+    let generation = u32::try_from(*generation).ok()?;
+    let setup = Setup { lease, quarantine, each: *each as u32, copies, generation, homes };
     let is_whole = left.is_empty() && setup.homes.len().is_multiple_of(copies.into());
-    // Copies are at different nodes.
-    let are_copies =
-        copies == 1 || usize::from(copies) <= setup.parts() && setup.nodes().count() == setup.parts();
+    let are_copies = is_whole && (copies == 1 || usize::from(copies) <= setup.parts() && setup.is_spread());
     let is_one = lease < quarantine && setup.homes.iter().all(|home| home.addr.home().index() < 64);
     let has_units = Setup::units(setup.each, setup.parts()).is_some();
-    (is_whole && are_copies && is_one && has_units).then_some(setup)
+    (are_copies && is_one && has_units).then_some(setup)
 }
 
 fn location(bits: u64) -> Option<Location> {
@@ -353,7 +401,9 @@ mod tests {
             key: Key(u32::MAX),
             incarnation: Incarnation(u32::MAX),
         };
-        let setup = Setup { lease: Nanos(1), quarantine: Nanos(2), each: 9, copies: 1, homes: vec![home; 2] };
+        let (lease, quarantine) = (Nanos(1), Nanos(2));
+        let generation = u32::MAX;
+        let setup = Setup { lease, quarantine, each: 9, copies: 1, generation, homes: vec![home; 2] };
         let at_two = |node| Home { addr: GlobalAddr::new(NodeId(node), 64), ..home };
         let two = Setup { copies: 2, homes: [0, 1, 1, 0].map(at_two).into(), ..setup.clone() };
         let together = Setup { copies: 2, homes: [0, 0, 0, 0].map(at_two).into(), ..setup.clone() };
@@ -372,8 +422,14 @@ mod tests {
             Call::Finish { key: u64::MAX },
         ];
         let append = Appended { key: 1, behind: at(0, 1), at: location, version, kind: EntryKind::Deleted };
-        let connect =
-            Connect { thread: 1023, to_memory: Psn::new(1), to_client: Psn::new(0xff_ffff), outstanding: 7 };
+        let connect = Connect {
+            thread: 1023,
+            to_memory: Psn::new(1),
+            to_client: Psn::new(0xff_ffff),
+            outstanding: 7,
+            store: home,
+            generation: u32::MAX,
+        };
         let head = EntryHead {
             word: Word { next: Next::Closed, entry: version, transaction: 0 },
             key: u64::MAX,
@@ -397,7 +453,9 @@ mod tests {
         let all =
             calls.map(|call| Ask::Do { store: home, thread: 3, number: u32::MAX, call }).into_iter().chain([
                 Ask::Serve { incarnation: Incarnation(0), setup },
-                Ask::Serve { incarnation: Incarnation(u32::MAX), setup: two },
+                Ask::Serve { incarnation: Incarnation(u32::MAX), setup: two.clone() },
+                Ask::Stop { store: home, generation: u32::MAX },
+                Ask::Reform { store: home, setup: two },
                 Ask::Describe,
                 Ask::Told { store: home, thread: 0, appends: vec![append; 3] },
                 Ask::Connect(connect),

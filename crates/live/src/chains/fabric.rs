@@ -35,6 +35,9 @@ pub(crate) trait Fabric {
     /// Begins a connection to memory, or begins it anew, at both ends.
     fn connect(&self, context: &mut ThreadContext, memory: NodeId, connect: Connect) -> Result<(), Failure>;
 
+    /// What a store is made of by now.
+    fn current(&self, context: &mut ThreadContext, store: &Store) -> Result<Arc<Store>, Failure>;
+
     /// How the switch steers, if it does.
     fn steering(&self) -> Option<Steering>;
 
@@ -121,11 +124,16 @@ pub trait Chains {
         addr: GlobalAddr,
     ) -> Result<Arc<Store>, Failure>;
 
-    /// The store ends: its memory is about to be given back.
+    /// The store ends: its memory, which is what it was made of at last, is about to be given back.
     ///
     /// # Errors
     /// As for [`Chains::open_chains`].
-    fn end_chains(&self, node: NodeId, context: &mut ThreadContext, store: &Store) -> Result<(), Failure>;
+    fn end_chains(
+        &self,
+        node: NodeId,
+        context: &mut ThreadContext,
+        store: &Arc<Store>,
+    ) -> Result<Arc<Store>, Failure>;
 
     /// True if what was allocated at a home in this incarnation is still what it was: the home is in the rack, in the same one.
     fn is_of(&self, node: NodeId, home: NodeId, incarnation: Incarnation) -> bool;

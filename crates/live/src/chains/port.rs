@@ -1,14 +1,17 @@
 //! A client's queue pairs to the memories of a store: verbs, and connections that break.
 //!
 //! On the client's thread, or on that of the metadata server. What must always hold: when a verb's outcome is called unknown, its
-//! connection has begun anew, so it is not executed any more; a copy is called dead only when its node's incarnation is over.
+//! connection has begun anew, so it is not executed any more; a copy is called dead only when its node's incarnation is over, and no
+//! other memory has come in its place as far as this port knows; whoever learns of such memory executes nothing with the verb at which
+//! it does, for others of the same operation may have taken that copy for dead.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use chain::{Outcome, Replica, Verb};
 use nic::verbs::Remote;
 use wire::chain_pair::ChainPair;
-use wire::chains::{ENTRY_HEAD, EntryHead, Location};
+use wire::chains::{ENTRY_HEAD, EntryHead, Location, UNIT};
 use wire::roce::{Key, Psn};
 use wire::{Nanos, Refusal, SwitchEpoch};
 use zerocopy::IntoBytes as _;
@@ -22,6 +25,12 @@ use crate::networked::verbs::chain_work::{Ended, Kind, Ticket, Work};
 
 /// How long a connection is tried before the memory counts as out of reach.
 const TIMEOUT: Nanos = Nanos(60_000_000_000);
+
+/// The store is of another generation than this port knows.
+const OUTDATED: Failure = Failure::Refused(Refusal::Outdated);
+
+/// Units that are copied at a time.
+const PIECE: u32 = 1024;
 
 /// A verb, and for which copy.
 pub(super) type Aimed = (Replica, Verb);
@@ -40,6 +49,7 @@ pub(super) enum Posted {
     To(usize, Verb, Arc<Ticket>),
     Nowhere,
     ToTheDead,
+    ToTheOutdated,
 }
 
 /// What a verb is for a NIC, and at which home; or as for [`Posted`].
@@ -47,6 +57,8 @@ enum Aim {
     At(usize, Work),
     Nowhere,
     Dead,
+    /// The store was of another generation. Now the port knows it.
+    Outdated,
 }
 
 /// A client's queue pairs.
@@ -77,6 +89,77 @@ impl Port {
         Self { store, thread, outstanding, as_asked: false, connected, at }
     }
 
+    /// The same port, of the store as it is by now. Connections begin anew.
+    pub(super) fn reformed(&mut self, store: Arc<Store>) {
+        let Self { thread, outstanding, as_asked, .. } = *self;
+        *self = Self { as_asked, ..Self::new(store, thread, outstanding) };
+    }
+
+    /// Learns of what the store is made, as its metadata server says, when that is something else.
+    fn learn<F: Fabric>(&mut self, fabric: &F, context: &mut ThreadContext) -> Result<(), Failure> {
+        let began = fabric.now();
+        loop {
+            if self.store.server(|node| fabric.incarnation_of(node)).is_none() {
+                return Err(Refusal::NodeDown.into());
+            }
+            match fabric.current(context, &self.store) {
+                Ok(store) if store.setup.generation > self.store.setup.generation => {
+                    self.reformed(store);
+                    return Ok(());
+                }
+                // It is being copied, or another server is about to take over.
+                Ok(_) | Err(Failure::Broken | Failure::Refused(Refusal::Locked | Refusal::NodeDown))
+                    if fabric.now().saturating_sub(began) < TIMEOUT =>
+                {
+                    fabric.pass_time(context);
+                }
+                Ok(_) => return Err(Failure::Broken),
+                Err(why) => return Err(why),
+            }
+        }
+    }
+
+    /// Copies units from one home to another one.
+    pub(super) fn copy<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        context: &mut ThreadContext,
+        (from, to): (usize, usize),
+        units: Range<u32>,
+    ) -> Result<(), Failure> {
+        let pair_to = |node| ChainPair::of_client(fabric.me(), node, self.thread).number();
+        let homes = [from, to].map(|home| self.store.setup.homes[home]);
+        let pairs = homes.map(|home| pair_to(home.addr.home()));
+        for first in units.clone().step_by(PIECE as usize) {
+            let len = PIECE.min(units.end - first) as usize * UNIT as usize;
+            let [source, target] =
+                homes.map(|home| Remote { key: home.key, address: u64::from(first) * UNIT });
+            let began = fabric.now();
+            loop {
+                self.connect(fabric, context, from)?;
+                self.connect(fabric, context, to)?;
+                let read = Kind::Read { remote: source, len: len as u32 };
+                let read = Work::of_chain(homes[0].addr.home(), read, Box::default(), 0, pairs[0]);
+                let copied = fabric.execute(context, read).and_then(|ended| {
+                    let Ended::Answer(words) = ended else { return Err(Failure::Broken) };
+                    let write = Kind::Write { remote: target };
+                    let write = Work::of_chain(homes[1].addr.home(), write, words, len, pairs[1]);
+                    fabric.execute(context, write)
+                });
+                match copied {
+                    Ok(_) => break,
+                    Err(Failure::Broken) if fabric.now().saturating_sub(began) < TIMEOUT => {
+                        for home in [from, to] {
+                            self.connected[self.at[home]] = None;
+                        }
+                    }
+                    Err(why) => return Err(why),
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The same, whose reads are of what they ask for, whatever a switch knows.
     pub(super) fn reading_as_asked(self) -> Self {
         Self { as_asked: true, ..self }
@@ -101,8 +184,15 @@ impl Port {
                 return Err(Refusal::NodeDown.into());
             }
             let (to_memory, to_client) = (Psn::new(fabric.random(context)), Psn::new(fabric.random(context)));
-            let connect =
-                Connect { thread: self.thread, to_memory, to_client, outstanding: self.outstanding };
+            let Store { name, setup, .. } = &*self.store;
+            let connect = Connect {
+                thread: self.thread,
+                to_memory,
+                to_client,
+                outstanding: self.outstanding,
+                store: *name,
+                generation: setup.generation,
+            };
             let begun = fabric.connect(context, memory.addr.home(), connect);
             match begun.and_then(|()| self.introduce(fabric, context, home, (to_memory, epoch))) {
                 Ok(()) => self.connected[self.at[home]] = Some(epoch),
@@ -158,6 +248,7 @@ impl Port {
         let Some((home, most)) = self.store.setup.home_of(at, replica) else { return Ok(Aim::Nowhere) };
         match self.connect(fabric, context, home) {
             Ok(()) => {}
+            Err(OUTDATED) => return self.learn(fabric, context).map(|()| Aim::Outdated),
             Err(_) if self.is_dead(fabric, home) => return Ok(Aim::Dead),
             Err(why) => return Err(why),
         }
@@ -199,6 +290,7 @@ impl Port {
             Aim::At(home, work) => Posted::To(home, aimed.1, fabric.post(context, work)),
             Aim::Nowhere => Posted::Nowhere,
             Aim::Dead => Posted::ToTheDead,
+            Aim::Outdated => Posted::ToTheOutdated,
         })
     }
 
@@ -214,7 +306,7 @@ impl Port {
                 let ended = fabric.wait(context, ticket);
                 self.outcome(fabric, context, (*home, *verb), ended, &mut Box::default())
             }
-            Posted::Nowhere => Ok(Outcome::Unknown),
+            Posted::Nowhere | Posted::ToTheOutdated => Ok(Outcome::Unknown),
             Posted::ToTheDead => Ok(Outcome::Dead),
         }
     }
@@ -234,6 +326,7 @@ impl Port {
                 self.outcome(fabric, context, (home, aimed.1), ended, landing)
             }
             Aim::Dead => Ok(Outcome::Dead),
+            Aim::Outdated => Ok(Outcome::Unknown),
             Aim::Nowhere if matches!(aimed.1, Verb::Read(_)) => Ok(Outcome::Read(None)),
             // Whoever gave that slot does not know its memory.
             Aim::Nowhere => Err(Failure::Broken),
@@ -297,6 +390,7 @@ impl Port {
                 };
                 return match anew {
                     Ok(()) => Ok(Outcome::Unknown),
+                    Err(OUTDATED) => self.learn(fabric, context).map(|()| Outcome::Unknown),
                     Err(_) if self.is_dead(fabric, home) => Ok(Outcome::Dead),
                     Err(why) => Err(why),
                 };

@@ -1,10 +1,11 @@
 //! A store's metadata server, or a backup of it: the machine under a lock, and what it wants of memory.
 //!
-//! On the nodes that [`Store::servers`] names. Calls are answered on whichever thread received them; verbs are executed by a thread
+//! On the nodes that [`Store::servers`](Store) names. Calls are answered on whichever thread received them; verbs are executed by a thread
 //! of the server's own, or, on an embedded rack, by whoever has asked. What must always hold: a client's call is executed once,
 //! however often it comes; a dead client is swept after every memory has been told to execute nothing of it any more, and a backup
 //! takes over after the same was done to the servers before it.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -31,6 +32,8 @@ const MOST_TAILS: u32 = 31;
 const COOLING: u32 = 1 << 16;
 /// Verbs of walks in flight at a time.
 const AT_A_TIME: usize = 16;
+/// How long it waits until it looks for memory again.
+const TRY_AGAIN: Nanos = Nanos::from_millis(200);
 /// Inputs that a backup is sent at a time.
 const BATCH: usize = 128;
 /// READs and atomics in flight on the server's queue pairs.
@@ -55,14 +58,19 @@ pub struct ServerCounts {
     pub walked: u64,
     /// Clients that died, and whose slots came back.
     pub swept: u64,
+    /// Copies of parts that have no memory now, as theirs has died.
+    pub missing: u64,
+    /// Copies of parts that were made anew.
+    pub recopied: u64,
 }
 
 impl ServerCounts {
-    pub(crate) const WORDS: usize = 8;
+    pub(crate) const WORDS: usize = 10;
 
     pub(crate) fn words(&self) -> [u64; Self::WORDS] {
-        let Self { stores, keys, bytes_made, bytes_free, calls, appends, walked, swept } = *self;
-        [stores, keys, bytes_made, bytes_free, calls, appends, walked, swept]
+        let Self { stores, keys, bytes_made, bytes_free, calls, appends, walked, swept, missing, recopied } =
+            *self;
+        [stores, keys, bytes_made, bytes_free, calls, appends, walked, swept, missing, recopied]
     }
 
     pub(crate) fn of_words(mut next: impl FnMut() -> u64) -> Self {
@@ -75,6 +83,8 @@ impl ServerCounts {
             appends: next(),
             walked: next(),
             swept: next(),
+            missing: next(),
+            recopied: next(),
         }
     }
 
@@ -93,13 +103,15 @@ struct ServerState {
     heat: Map<u64, u32>,
     /// Appends since it was halved.
     warmed: u32,
+    /// When it next looks for memory in the place of what has died.
+    next_try: Nanos,
     /// Something that it needs is down, for good.
     failed: Option<Failure>,
 }
 
 /// A metadata server.
 pub(crate) struct Server {
-    pub(crate) store: Arc<Store>,
+    store: Mutex<Arc<Store>>,
     state: Mutex<ServerState>,
     came: Condvar,
     /// Executes its verbs.
@@ -117,21 +129,72 @@ impl Server {
         let decide_after = if *copies > 1 { Nanos::ZERO } else { decide_after };
         let machine =
             Metadata::new(MetadataConfig { units, quarantine: *quarantine, timeout: TIMEOUT, decide_after });
-        let servers = store.servers().count();
+        let servers = store.servers.len();
         let state = ServerState {
             machine: Machine::new(AllRules, machine.with_copies(*copies), (place, servers)),
             counts: ServerCounts::default(),
             heat: Map::new(),
             warmed: 0,
+            next_try: Nanos::ZERO,
             failed: None,
         };
         Self {
             port: Mutex::new(Port::new(Arc::clone(&store), thread, OUTSTANDING).reading_as_asked()),
-            store,
+            store: Mutex::new(store),
             state: Mutex::new(state),
             came: Condvar::new(),
             has_ended: AtomicBool::new(false),
         }
+    }
+
+    /// The store as it is by now.
+    pub(crate) fn store(&self) -> Arc<Store> {
+        Arc::clone(&self.store.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// It is made of this by now.
+    pub(crate) fn adopt(&self, setup: Setup) {
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        if setup.generation > store.setup.generation {
+            *store = Arc::new(store.with(setup));
+        }
+    }
+
+    /// True now and then: memory in the place of what has died may not be had at once.
+    pub(crate) fn may_try(&self, now: Nanos) -> bool {
+        let mut state = self.state();
+        let may = now >= state.next_try;
+        if may {
+            state.next_try = now + TRY_AGAIN;
+        }
+        may
+    }
+
+    /// So many copies of parts have no memory now; so many were made anew.
+    pub(crate) fn count_copies(&self, missing: usize, recopied: usize) {
+        let counts = &mut self.state().counts;
+        counts.missing = missing as u64;
+        counts.recopied += recopied as u64;
+    }
+
+    /// Units that were ever given to clients: nobody has written behind those.
+    pub(crate) fn units_made(&self) -> u32 {
+        self.state().machine.machine().memory().0
+    }
+
+    /// Copies units of a store of the next generation, for which nobody else has a connection, from one home to another one.
+    pub(crate) fn copy<F: Fabric>(
+        &self,
+        (fabric, context): (&F, &mut ThreadContext),
+        next: &Arc<Store>,
+        homes: (usize, usize),
+        units: Range<u32>,
+    ) -> Result<(), Failure> {
+        let mut port = self.port.lock().unwrap_or_else(PoisonError::into_inner);
+        if port.store.setup.generation < next.setup.generation {
+            port.reformed(Arc::clone(next));
+        }
+        port.copy(fabric, context, homes, units)
     }
 
     fn state(&self) -> MutexGuard<'_, ServerState> {
@@ -236,6 +299,10 @@ impl Server {
             Err(std::sync::TryLockError::Poisoned(port)) => port.into_inner(),
             Err(std::sync::TryLockError::WouldBlock) => return false,
         };
+        let store = self.store();
+        if port.store.setup != store.setup {
+            port.reformed(store);
+        }
         let verbs: Vec<(u64, Aimed)> = {
             let mut state = self.state();
             if state.failed.is_some() {

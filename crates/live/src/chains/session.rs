@@ -120,7 +120,7 @@ impl Session {
     }
 
     pub(super) fn counts_for(&self, store: &Store) -> bool {
-        self.failed.is_none() && *self.port.store == *store
+        self.failed.is_none() && self.port.store.is(store)
     }
 
     /// Does an operation.

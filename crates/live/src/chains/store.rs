@@ -19,7 +19,7 @@ use crate::config::Steering;
 use crate::memory::regions::Shape;
 
 /// Memory of a store at one node.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Home {
     /// Where it is allocated.
     pub addr: GlobalAddr,
@@ -40,6 +40,8 @@ pub struct Setup {
     pub each: u32,
     /// Copies of each unit.
     pub copies: u8,
+    /// How often other homes have come in the place of dead ones.
+    pub generation: u32,
     /// Those homes: the first copy of each part of the units, in their order, then the second one of each.
     pub homes: Vec<Home>,
 }
@@ -47,11 +49,6 @@ pub struct Setup {
 impl Setup {
     /// Units behind those of a home, where there is another home: a slot that begins in the last of them lies there, too.
     const MARGIN: u32 = Class::new(Class::COUNT as u8 - 1).expect("the last one").units() - 1;
-
-    /// Its first memory. What the NIC there calls that names one store: where another one begins at the same address, it gets another name.
-    pub(crate) fn first(&self) -> Home {
-        self.homes[0]
-    }
 
     /// What a switch that steers is told when it is over. None: it does not steer it.
     pub(crate) fn over(&self, number: u64) -> Option<Introduction> {
@@ -71,6 +68,24 @@ impl Setup {
         })
     }
 
+    /// True if the copies of each part are at different nodes.
+    pub(crate) fn is_spread(&self) -> bool {
+        (0..self.parts()).all(|part| {
+            let nodes: Map<NodeId, ()> = self.copies_of(part).map(|home| (home.addr.home(), ())).collect();
+            self.copies == 1 || nodes.len() == usize::from(self.copies)
+        })
+    }
+
+    /// The part and the copy that a home has.
+    pub(crate) fn copy_at(&self, number: usize) -> (usize, Replica) {
+        (number % self.parts(), Replica((number / self.parts()) as u8))
+    }
+
+    /// The home that has that copy of a part.
+    pub(crate) fn number_of(&self, part: usize, replica: Replica) -> usize {
+        usize::from(replica.0) * self.parts() + part
+    }
+
     /// Parts of the units, each in one home's memory, or in that of several, which have copies of it.
     pub fn parts(&self) -> usize {
         self.homes.len() / usize::from(self.copies).max(1)
@@ -83,7 +98,7 @@ impl Setup {
     }
 
     /// The homes that have copies of what this one has, itself among them.
-    fn copies_of(&self, number: usize) -> impl Iterator<Item = &Home> {
+    pub(crate) fn copies_of(&self, number: usize) -> impl Iterator<Item = &Home> {
         let part = number % self.parts();
         self.homes.iter().skip(part).step_by(self.parts())
     }
@@ -128,7 +143,7 @@ impl Setup {
             return None;
         }
         let left = (u64::from(first + units) - u64::from(at.unit())) * wire::chains::UNIT;
-        Some((usize::from(replica.0) * parts + part, at.class().bytes().min(left) as u32))
+        Some((self.number_of(part, replica), at.class().bytes().min(left) as u32))
     }
 }
 
@@ -139,27 +154,44 @@ pub struct Store {
     pub addr: GlobalAddr,
     /// Which incarnation of that node.
     pub incarnation: Incarnation,
+    /// The memory that it began with. What the NIC there calls that names one store: where another one begins at the same address, it
+    /// gets another name.
+    pub name: Home,
+    /// The nodes that have its metadata server: the primary, then its backups.
+    pub servers: Vec<(NodeId, Incarnation)>,
     /// What it is made of.
     pub setup: Setup,
 }
 
 impl Store {
-    /// The nodes that have its metadata server: the primary, then its backups. There is one for each copy more, at nodes that have
-    /// memory of it: whatever all copies outlive, the metadata server does, too.
-    pub(crate) fn servers(&self) -> impl Iterator<Item = (NodeId, Incarnation)> {
-        let (first, nodes): (_, Vec<_>) = (self.addr.home(), self.setup.nodes().collect());
+    /// A store that begins. Its metadata server has a backup for each copy more, at nodes that have memory of it: whatever the copies
+    /// outlive, the metadata server does, too.
+    pub fn new(addr: GlobalAddr, incarnation: Incarnation, setup: Setup) -> Self {
+        let (first, nodes): (_, Vec<_>) = (addr.home(), setup.nodes().collect());
         // The nodes behind the primary's, so that stores with servers at different nodes have their backups at different ones.
         let behind = nodes
             .iter()
             .filter(|(node, _)| *node > first)
             .chain(nodes.iter().filter(|(node, _)| *node < first));
-        let backups: Vec<_> = behind.copied().take(usize::from(self.setup.copies) - 1).collect();
-        [(first, self.incarnation)].into_iter().chain(backups)
+        let backups = behind.copied().take(usize::from(setup.copies) - 1);
+        let servers = [(first, incarnation)].into_iter().chain(backups).collect();
+        Self { addr, incarnation, name: setup.homes[0], servers, setup }
+    }
+
+    /// The same store, of another generation.
+    pub(crate) fn with(&self, setup: Setup) -> Self {
+        Self { setup, servers: self.servers.clone(), ..*self }
+    }
+
+    /// True if that is the same store, maybe of another generation.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        (self.addr, self.incarnation, self.name) == (other.addr, other.incarnation, other.name)
     }
 
     /// The one that leads, or is about to: the first one that is in the rack.
     pub(crate) fn server(&self, incarnation_of: impl Fn(NodeId) -> Option<Incarnation>) -> Option<NodeId> {
-        self.servers().find(|(node, its)| incarnation_of(*node) == Some(*its)).map(|(node, _)| node)
+        let is_up = |(node, its): &&(NodeId, Incarnation)| incarnation_of(*node) == Some(*its);
+        self.servers.iter().find(is_up).map(|(node, _)| *node)
     }
 }
 
@@ -233,7 +265,7 @@ mod tests {
             incarnation: Incarnation(0),
         };
         let homes = Setup::home_nodes(parts, copies.into()).map(home).collect();
-        Setup { lease: Nanos(1), quarantine: Nanos(2), each, copies, homes }
+        Setup { lease: Nanos(1), quarantine: Nanos(2), each, copies, generation: 0, homes }
     }
 
     #[test]
@@ -266,8 +298,8 @@ mod tests {
             (7, 2, 2, &[7, 0]),
         ] {
             let addr = GlobalAddr::new(NodeId(server), 64);
-            let store = Store { addr, incarnation: Incarnation(9), setup: store_of(10, parts, copies) };
-            let servers: Vec<NodeId> = store.servers().map(|(node, _)| node).collect();
+            let store = Store::new(addr, Incarnation(9), store_of(10, parts, copies));
+            let servers: Vec<NodeId> = store.servers.iter().map(|(node, _)| *node).collect();
             assert_eq!(servers, nodes.iter().copied().map(NodeId).collect::<Vec<_>>());
             // The primary is of the incarnation that the store's name says, the others of those that its memories are.
             let up = |down: usize| {

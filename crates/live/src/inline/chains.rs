@@ -81,7 +81,7 @@ impl InlineChains {
 
     /// The same, if it is that of this store, and not of a later one with its address.
     fn server_of(&self, store: &Store) -> Option<Arc<Server>> {
-        self.server(store.addr).filter(|server| *server.store == *store)
+        self.server(store.addr).filter(|server| server.store().is(store))
     }
 }
 
@@ -185,14 +185,18 @@ impl Fabric for OneNode<'_> {
     }
 
     fn connect(&self, context: &mut ThreadContext, memory: NodeId, connect: Connect) -> Result<(), Failure> {
-        let Connect { thread, to_memory, to_client, outstanding } = connect;
+        let Connect { thread, to_memory, to_client, outstanding, store, generation } = connect;
         let pair = ChainPair::of_client(self.node, memory, thread);
-        let beginning = Beginning { to_owner: to_client, to_peer: to_memory, outstanding };
+        let (to_owner, to_peer) = (to_client, to_memory);
+        let beginning = Beginning { to_owner, to_peer, outstanding, store, generation };
         self.with_nic(memory, context, |nic, _, _| {
             nic.connect_chain(pair.other(), INCARNATION, beginning.other())
-        });
-        self.with_nic(self.node, context, |nic, _, _| nic.connect_chain(pair, INCARNATION, beginning));
-        Ok(())
+        })?;
+        Ok(self.with_nic(self.node, context, |nic, _, _| nic.connect_chain(pair, INCARNATION, beginning))?)
+    }
+
+    fn current(&self, _: &mut ThreadContext, store: &Store) -> Result<Arc<Store>, Failure> {
+        Ok(self.chains.server_of(store).ok_or(Refusal::Unallocated)?.store())
     }
 
     fn steering(&self) -> Option<Steering> {
@@ -270,7 +274,7 @@ impl Fabric for OneNode<'_> {
 impl OneNode<'_> {
     /// Executes what a server wants of memory, on its node's behalf.
     fn work(&self, context: &mut ThreadContext, server: &Server) {
-        let there = OneNode { node: server.store.addr.home(), ..*self };
+        let there = OneNode { node: server.store().addr.home(), ..*self };
         while server.work(&there, context) {}
     }
 }
@@ -292,7 +296,7 @@ impl InlineRack {
         let mut sum = ServerCounts::default();
         if let Some(chains) = self.chains.get() {
             let servers = lock(&chains.servers);
-            let its = servers.values().filter(|server| server.store.addr.home() == node);
+            let its = servers.iter().filter(|(addr, _)| addr.home() == node).map(|(_, server)| server);
             its.for_each(|server| sum.add(&server.counts()));
         }
         sum
@@ -322,7 +326,7 @@ impl Chains for InlineRack {
             (home.key, home.incarnation) = (key.ok_or(Refusal::OutOfMemory)?, INCARNATION);
         }
         let thread = here.chains.nodes[addr.home().index()].pools.thread()?;
-        let store = Arc::new(Store { addr, incarnation: INCARNATION, setup });
+        let store = Arc::new(Store::new(addr, INCARNATION, setup));
         let decide_after = decide_after(here.steering(), Nanos::ZERO);
         let server = Arc::new(Server::new(Arc::clone(&store), 0, thread, decide_after));
         lock(&here.chains.servers).insert(addr, server);
@@ -336,7 +340,7 @@ impl Chains for InlineRack {
         addr: GlobalAddr,
     ) -> Result<Arc<Store>, Failure> {
         if let Some(server) = self.chains_of(node).chains.server(addr) {
-            return Ok(Arc::clone(&server.store));
+            return Ok(server.store());
         }
         let tag = self.memory(addr.home()).cache.block_size().tag(addr);
         Err(match self.with_node(addr.home(), |node| node.discipline_of(tag)) {
@@ -345,20 +349,25 @@ impl Chains for InlineRack {
         })
     }
 
-    fn end_chains(&self, node: NodeId, context: &mut ThreadContext, store: &Store) -> Result<(), Failure> {
+    fn end_chains(
+        &self,
+        node: NodeId,
+        context: &mut ThreadContext,
+        store: &Arc<Store>,
+    ) -> Result<Arc<Store>, Failure> {
         let here = self.chains_of(node);
         let server = {
             let mut servers = lock(&here.chains.servers);
-            let known = servers.get(&store.addr).is_some_and(|server| *server.store == *store);
+            let known = servers.get(&store.addr).is_some_and(|server| server.store().is(store));
             known.then(|| servers.remove(&store.addr)).flatten().ok_or(Refusal::Unallocated)?
         };
         server.end();
-        if let Some(over) = server.store.setup.over(here.next_number())
+        if let Some(over) = server.store().setup.over(here.next_number())
             && here.is_steered()
         {
             here.introduce(context, over)?;
         }
-        Ok(())
+        Ok(Arc::clone(store))
     }
 
     fn is_of(&self, _: NodeId, _: NodeId, incarnation: Incarnation) -> bool {

@@ -303,6 +303,10 @@ impl NetworkedNode {
             drop(service.join());
         }
         self.end_mapping();
+        if self.chains.has_servers() && !self.lease.is_fenced() {
+            // Their threads may wait for others, who answer no more.
+            self.fence(&mut ThreadContext::new(self.now().0));
+        }
         self.chains.end();
     }
 

@@ -248,7 +248,7 @@ mod tests {
         report.nic.dropped[3] = 8;
         report.mapped.ahead = 7;
         report.nic.malformed = 9;
-        report.chains.swept = 10;
+        report.chains.recopied = 10;
         report.transport.wake_ups = 6;
         assert_eq!(NodeReport::parse(&report.encode()), Some(report.clone()));
         assert_eq!(NodeReport::parse(&report.encode()[8..]), None);

@@ -178,6 +178,6 @@ impl Drop for Closing {
 /// A store of which no more is known than what it is called.
 fn store_of(RegionName { addr, incarnation, key }: RegionName) -> Store {
     let homes = vec![Home { addr, key, incarnation }];
-    let setup = Setup { lease: Nanos::ZERO, quarantine: Nanos::ZERO, each: 0, copies: 1, homes };
-    Store { addr, incarnation, setup }
+    let (lease, quarantine) = (Nanos::ZERO, Nanos::ZERO);
+    Store::new(addr, incarnation, Setup { lease, quarantine, each: 0, copies: 1, generation: 0, homes })
 }

@@ -30,11 +30,34 @@ pub(crate) struct Flight {
 struct Memory {
     cells: BTreeMap<u32, Cell>,
     is_dead: bool,
+    /// The store's generation with which it became one of its memories.
+    since: u64,
+    /// Clients of older generations are not connected any more.
+    stopped: u64,
 }
 
 /// The memories of a store.
 #[derive(Clone)]
-pub(crate) struct Memories(Vec<Memory>);
+pub(crate) struct Memories(Vec<Memory>, u8);
+
+/// What a driver has to take care of when it copies, and what a test leaves out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Care {
+    /// Nobody is connected to where it copies from.
+    Stop,
+    /// It copies from the copy before the dead one, if that lives.
+    Order,
+    /// Who has learned that the store is another one begins its operation anew.
+    Anew,
+}
+
+/// What a memory is to a client that knows the store as it was in some generation.
+pub(crate) enum Reach {
+    Connected,
+    Dead,
+    /// It has to learn what the store is made of.
+    Outdated,
+}
 
 pub(crate) const fn location_of(verb: &Verb) -> Location {
     match *verb {
@@ -43,18 +66,70 @@ pub(crate) const fn location_of(verb: &Verb) -> Location {
 }
 
 impl Memories {
-    pub(crate) fn new(count: usize) -> Self {
-        Self(vec![Memory::default(); count])
+    pub(crate) fn new(count: usize, copies: u8) -> Self {
+        Self(vec![Memory::default(); count], copies)
     }
 
     pub(crate) const fn len(&self) -> usize {
         self.0.len()
     }
 
+    fn part(&self, unit: u32) -> usize {
+        (unit / (UNITS + 1).div_ceil(self.0.len() as u32)) as usize
+    }
+
+    fn with(&self, part: usize, replica: u8) -> usize {
+        (part + usize::from(replica)) % self.0.len()
+    }
+
     /// Which one has that copy.
     pub(crate) fn of(&self, verb: &Verb, replica: Replica) -> usize {
-        let each = (UNITS + 1).div_ceil(self.0.len() as u32);
-        ((location_of(verb).unit() / each) as usize + usize::from(replica.0)) % self.0.len()
+        self.with(self.part(location_of(verb).unit()), replica.0)
+    }
+
+    /// What one is to a client of this generation.
+    pub(crate) fn reach(&self, of: usize, generation: u64) -> Reach {
+        let memory = &self.0[of];
+        if memory.is_dead || memory.since > generation {
+            Reach::Dead
+        } else if memory.stopped > generation {
+            Reach::Outdated
+        } else {
+            Reach::Connected
+        }
+    }
+
+    /// The first one that is dead.
+    pub(crate) fn first_dead(&self) -> Option<usize> {
+        self.0.iter().position(|memory| memory.is_dead)
+    }
+
+    /// Memory in the place of a dead one gets what that had, from the copy before it that lives, or else from the one behind. Nobody is
+    /// connected to those of which is copied: which they are.
+    pub(crate) fn replace(&mut self, dead: usize, generation: u64, without: Option<Care>) -> Vec<usize> {
+        let (mut cells, mut from) = (BTreeMap::new(), Vec::new());
+        for part in 0..self.0.len() {
+            let Some(replica) = (0..self.1).find(|replica| self.with(part, *replica) == dead) else {
+                continue;
+            };
+            let lives = |other: Replica| !self.0[self.with(part, other.0)].is_dead;
+            let source = match without {
+                Some(Care::Order) => (0..self.1).rev().map(Replica).find(|other| lives(*other)),
+                _ => Replica(replica).source(self.1, lives),
+            };
+            let source = self.with(part, source.expect("a copy is left").0);
+            from.push(source);
+            let its = self.0[source].cells.iter().filter(|(unit, _)| self.part(**unit) == part);
+            cells.extend(its.map(|(unit, cell)| (*unit, *cell)));
+        }
+        self.0[dead] = Memory { cells, is_dead: false, since: generation, stopped: generation };
+        if without == Some(Care::Stop) {
+            return Vec::new();
+        }
+        for other in &from {
+            self.0[*other].stopped = generation;
+        }
+        from
     }
 
     pub(crate) fn is_dead(&self, of: usize) -> bool {

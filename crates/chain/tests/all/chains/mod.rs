@@ -14,6 +14,7 @@ use check::linearizability::{Limits, Verdict, check_history};
 use wire::{AllRules, Rule, Rules, Without};
 
 use crate::table::{ROWS, Runs};
+use memories::Care;
 use world::World;
 
 const STEPS: u64 = 20_000;
@@ -27,7 +28,8 @@ struct Sum {
     deaths: u64,
     no_memory: u64,
     finished: u64,
-    dead_memories: usize,
+    dead_memories: u64,
+    recopied: u64,
     dead_servers: u64,
 }
 
@@ -36,8 +38,14 @@ type Kind = (u8, usize);
 const KINDS: [Kind; 4] = [(1, 1), (2, 2), (2, 3), (3, 3)];
 
 /// What went wrong in a run, if anything did.
-fn run<R: Rules>(rules: R, seed: u64, (copies, memories): Kind, sum: &mut Sum) -> Result<(), String> {
+fn run<R: Rules>(
+    (rules, without): (R, Option<Care>),
+    seed: u64,
+    (copies, memories): Kind,
+    sum: &mut Sum,
+) -> Result<(), String> {
     let mut world = World::new(rules, seed, 3, copies, memories);
+    world.without = without;
     (0..STEPS).for_each(|_| world.step());
     world.is_ending = true;
     let mut left = 200_000;
@@ -54,7 +62,8 @@ fn run<R: Rules>(rules: R, seed: u64, (copies, memories): Kind, sum: &mut Sum) -
     sum.deaths += world.deaths;
     sum.no_memory += world.no_memory;
     sum.finished += world.finished;
-    sum.dead_memories += world.dead_memories();
+    sum.dead_memories += world.dead_memories;
+    sum.recopied += world.recopied;
     sum.dead_servers += world.dead_servers;
     match check_history(&world.history, Limits::default()) {
         Verdict::Linearizable { .. } => {}
@@ -67,8 +76,8 @@ fn run<R: Rules>(rules: R, seed: u64, (copies, memories): Kind, sum: &mut Sum) -
 }
 
 /// A run that panics has found something, too.
-fn caught<R: Rules>(rules: R, seed: u64, kind: Kind) -> Result<(), String> {
-    let run = std::panic::catch_unwind(|| run(rules, seed, kind, &mut Sum::default()));
+fn caught<R: Rules>(rules: R, without: Option<Care>, seed: u64, kind: Kind) -> Result<(), String> {
+    let run = std::panic::catch_unwind(|| run((rules, without), seed, kind, &mut Sum::default()));
     run.unwrap_or_else(|why| {
         let text = why.downcast_ref::<String>().cloned();
         Err(text.or_else(|| why.downcast_ref::<&str>().map(|text| (*text).into())).unwrap_or_default())
@@ -88,19 +97,19 @@ fn histories_are_linearizable_and_memory_comes_back() {
     for kind in KINDS {
         let mut sum = Sum::default();
         for seed in seeds(100) {
-            if let Err(why) = run(AllRules, seed, kind, &mut sum) {
+            if let Err(why) = run((AllRules, None), seed, kind, &mut sum) {
                 panic!("{kind:?}: {why}\nRACKMEM_SEED={seed} cargo test -p rackmem-chain chains");
             }
         }
         if std::env::var_os("RACKMEM_SEED").is_none() {
             assert!(sum.operations > 10_000 && sum.settled > 40 && sum.deaths > 100, "{}", sum.operations);
             assert_eq!(sum.finished > 0, kind.0 > 1);
-            assert_eq!(sum.dead_memories > 50, kind.0 > 1);
+            assert_eq!(sum.dead_memories > 50 && sum.recopied > 50, kind.0 > 1);
             assert_eq!(sum.dead_servers > 50, kind.0 > 1);
             let trips = sum.trips as f64 / sum.operations as f64;
             println!(
                 "{} copies in {} memories: {} operations, {trips:.2} round trips each, {} without memory, {} settled, {} finished by the \
-                 metadata server; {} memories and {} metadata servers died",
+                 metadata server; {} memories and {} metadata servers died, {} were copied anew",
                 kind.0,
                 kind.1,
                 sum.operations,
@@ -108,9 +117,20 @@ fn histories_are_linearizable_and_memory_comes_back() {
                 sum.settled,
                 sum.finished,
                 sum.dead_memories,
-                sum.dead_servers
+                sum.dead_servers,
+                sum.recopied
             );
         }
+    }
+}
+
+/// What drivers do, and no machine.
+#[test]
+fn copies_that_are_made_anew_without_care_are_caught() {
+    for care in [Care::Stop, Care::Order, Care::Anew] {
+        let runs = (1..200).flat_map(|seed| KINDS.map(|kind| (seed, kind)));
+        let found = runs.map(|(seed, kind)| caught(AllRules, Some(care), seed, kind)).any(|end| end.is_err());
+        assert!(found, "nothing catches it: {care:?}");
     }
 }
 
@@ -128,7 +148,7 @@ fn every_mutant_is_caught() {
         }
         if row.runs == Runs::Native {
             let runs = (1..400).flat_map(|seed| KINDS.map(|kind| (seed, kind)));
-            let mut ends = runs.map(|(seed, kind)| ((seed, kind), caught(without, seed, kind)));
+            let mut ends = runs.map(|(seed, kind)| ((seed, kind), caught(without, None, seed, kind)));
             if let Some(((seed, kind), why)) = ends.find_map(|(run, end)| end.err().map(|why| (run, why))) {
                 let why: String = why.chars().take(150).collect();
                 println!("{:?}: {kind:?}, seed {seed}: {why}", row.rule);

@@ -11,7 +11,7 @@ use check::history::{Op, Operation};
 use wire::chains::{Class, Word};
 use wire::{Nanos, Rules};
 
-use crate::chains::memories::{Flight, Memories};
+use crate::chains::memories::{Care, Flight, Memories, Reach};
 use random::Dice;
 
 /// How long slots stay in quarantine; cursors count for less.
@@ -27,6 +27,8 @@ struct Running {
     key: u64,
     op: Op,
     invoke: u64,
+    /// The generation of the store that it goes by: live clients do one operation at a time.
+    generation: u64,
     /// What stands for the value: of a put the one to write, of a get the one that was read last.
     value: u64,
 }
@@ -57,6 +59,10 @@ pub(crate) struct World<R: Rules> {
     keys: u64,
     copies: u8,
     memories: Memories,
+    /// Of what the store is made of.
+    generation: u64,
+    /// What is not taken care of.
+    pub(crate) without: Option<Care>,
     clients: Vec<Worker<R>>,
     /// The primary and its backups, one for each copy more: none where one has died.
     servers: Vec<Option<Server<R>>>,
@@ -74,6 +80,8 @@ pub(crate) struct World<R: Rules> {
     pub(crate) finished: u64,
     pub(crate) no_memory: u64,
     pub(crate) dead_servers: u64,
+    pub(crate) dead_memories: u64,
+    pub(crate) recopied: u64,
     /// Nothing new is begun.
     pub(crate) is_ending: bool,
 }
@@ -93,7 +101,9 @@ impl<R: Rules> World<R> {
             random: Dice::new(seed),
             keys: 1 + seed % KEYS,
             copies,
-            memories: Memories::new(memories),
+            memories: Memories::new(memories, copies),
+            generation: 0,
+            without: None,
             clients: Vec::new(),
             servers: Vec::new(),
             walks: VecDeque::new(),
@@ -106,6 +116,8 @@ impl<R: Rules> World<R> {
             finished: 0,
             no_memory: 0,
             dead_servers: 0,
+            dead_memories: 0,
+            recopied: 0,
             is_ending: false,
         };
         let machine = Metadata::with_rules(rules, config).with_copies(copies);
@@ -172,7 +184,8 @@ impl<R: Rules> World<R> {
             }
             _ => (Request::Get, Op::Read { value: None }),
         };
-        let running = Running { key, op: what, invoke: self.now, value: op.0 };
+        let generation = self.generation - self.random.below(2).min(self.generation);
+        let running = Running { key, op: what, invoke: self.now, generation, value: op.0 };
         let worker = &mut self.clients[at];
         worker.running.insert(op, running);
         let mut effects = Vec::new();
@@ -187,10 +200,19 @@ impl<R: Rules> World<R> {
                 client::Effect::Verb(op, replica, verb) => {
                     let value = worker.running[&op].value;
                     let to = self.memories.of(&verb, replica);
-                    if self.memories.is_dead(to) {
-                        worker.outcomes.push_back((to, op, Outcome::Dead, 0));
-                    } else {
-                        worker.to_memory[to].push_back(Flight { op, verb, value, half: None });
+                    match self.memories.reach(to, worker.running[&op].generation) {
+                        Reach::Dead => worker.outcomes.push_back((to, op, Outcome::Dead, 0)),
+                        Reach::Connected => {
+                            worker.to_memory[to].push_back(Flight { op, verb, value, half: None });
+                        }
+                        Reach::Outdated => {
+                            worker.running.get_mut(&op).expect("it runs").generation = self.generation;
+                            if self.without == Some(Care::Anew) {
+                                worker.to_memory[to].push_back(Flight { op, verb, value, half: None });
+                            } else {
+                                worker.outcomes.push_back((to, op, Outcome::Unknown, 0));
+                            }
+                        }
                     }
                 }
                 client::Effect::Call(op, call) => {
@@ -385,6 +407,7 @@ impl<R: Rules> World<R> {
             }
             9 if self.random.below(8) == 0 => self.memory_dies(),
             10 if self.random.below(3) == 0 => self.server_dies(),
+            11 => self.recopy(),
             8 => self.die(at),
             _ => {}
         }
@@ -405,6 +428,7 @@ impl<R: Rules> World<R> {
             return;
         }
         self.memories.kill(of);
+        self.dead_memories += 1;
         for at in 0..self.clients.len() {
             if self.random.below(2) == 0 {
                 self.lose(at, of, Outcome::Dead);
@@ -417,9 +441,28 @@ impl<R: Rules> World<R> {
         }
     }
 
-    /// How many memories have died.
-    pub(crate) fn dead_memories(&self) -> usize {
-        self.memories.dead()
+    /// What a dead memory had is copied to another one, while nobody is connected to where it is copied from.
+    fn recopy(&mut self) {
+        // The server that does it has nothing else in flight.
+        if !self.walks.is_empty() || !self.server().leads() {
+            return;
+        }
+        let Some(dead) = self.memories.first_dead() else { return };
+        self.generation += 1;
+        self.late.clear();
+        for from in self.memories.replace(dead, self.generation, self.without) {
+            for at in 0..self.clients.len() {
+                if self.random.below(2) == 0 {
+                    self.lose(at, from, Outcome::Unknown);
+                } else {
+                    // What was answered arrives.
+                    let worker = &mut self.clients[at];
+                    let lost = worker.to_memory[from].drain(..);
+                    worker.outcomes.extend(lost.map(|flight| (from, flight.op, Outcome::Unknown, 0)));
+                }
+            }
+        }
+        self.recopied += 1;
     }
 
     /// A client dies, and another one comes.

@@ -219,6 +219,7 @@ fn chains(page: &mut Page, node: &str, chains: &Chains) {
         ("rackmem_chains_keys", "Keys in them.", chains.keys),
         ("rackmem_chains_made_bytes", "Bytes that were ever given to clients.", chains.made_bytes),
         ("rackmem_chains_free_bytes", "Bytes of those that are free.", chains.free_bytes),
+        ("rackmem_chains_missing", "Copies of parts of stores that have no memory now.", chains.missing),
     ] {
         page.add(MetricKind::Gauge, name, help, &labels, count);
     }
@@ -227,6 +228,7 @@ fn chains(page: &mut Page, node: &str, chains: &Chains) {
         ("rackmem_chains_appends", "Appends that the servers were told of.", chains.appends),
         ("rackmem_chains_walked", "Entries that the servers looked at themselves.", chains.walked),
         ("rackmem_chains_swept", "Clients that died, and whose slots came back.", chains.swept),
+        ("rackmem_chains_recopied", "Copies of parts of stores that were made anew.", chains.recopied),
     ] {
         page.add(MetricKind::Counter, name, help, &labels, count);
     }

@@ -105,6 +105,13 @@ pub(super) fn tables(status: &Status, before: Option<(Vec<Lock>, Duration)>) -> 
                 chains.appends,
                 chains.swept
             );
+            if chains.missing > 0 {
+                let _ = writeln!(
+                    text,
+                    "  parts of these stores lack {} copies: their nodes have died",
+                    chains.missing
+                );
+            }
         }
         if let Some(drops) = shown(&counts.dropped) {
             let _ = writeln!(text, "  packets of no use any more: {drops}");

@@ -37,11 +37,18 @@ impl Fabric for NetworkedNode {
         let incarnation = self.incarnation_of(memory).ok_or(Refusal::NodeDown)?;
         let nowhere = GlobalAddr::new(memory, 0);
         self.ask_chain(context, (memory, nowhere), &Ask::Connect(connect))?;
-        let Connect { thread, to_memory, to_client, outstanding } = connect;
+        let Connect { thread, to_memory, to_client, outstanding, store, generation } = connect;
         let pair = ChainPair::of_client(self.id(), memory, thread);
-        let beginning = Beginning { to_owner: to_client, to_peer: to_memory, outstanding };
-        self.with_nic(context, |nic, _, _| nic.connect_chain(pair, incarnation, beginning));
-        Ok(())
+        let (to_owner, to_peer) = (to_client, to_memory);
+        let beginning = Beginning { to_owner, to_peer, outstanding, store, generation };
+        let begun = self.with_nic(context, |nic, _, _| nic.connect_chain(pair, incarnation, beginning));
+        Ok(begun?)
+    }
+
+    fn current(&self, context: &mut ThreadContext, store: &Store) -> Result<Arc<Store>, Failure> {
+        let leader = store.server(|node| self.incarnation_of(node)).ok_or(Refusal::NodeDown)?;
+        let current = self.ask_what_it_is(context, (leader, store.addr))?;
+        if current.is(store) { Ok(current) } else { Err(Refusal::Unallocated.into()) }
     }
 
     fn steering(&self) -> Option<Steering> {
@@ -123,7 +130,7 @@ impl Fabric for NetworkedNode {
     ) -> Result<Option<Answer>, Failure> {
         let leader = || store.server(|node| self.incarnation_of(node));
         let Some(to) = leader() else { return Err(Refusal::NodeDown.into()) };
-        let ask = Ask::Do { store: store.setup.first(), thread, number, call };
+        let ask = Ask::Do { store: store.name, thread, number, call };
         match self.ask_chain(context, (to, store.addr), &ask) {
             Ok(Reply::Words(words)) => answer_of(&words).map(Some).ok_or(Failure::Broken),
             Ok(_) => Err(Failure::Broken),
@@ -137,7 +144,7 @@ impl Fabric for NetworkedNode {
     fn tell(&self, context: &mut ThreadContext, store: &Store, thread: u16, appends: &[Appended]) {
         let Some(to) = store.server(|node| self.incarnation_of(node)) else { return };
         if to == self.id() {
-            if let Some(server) = self.server_of(store.addr, &store.setup.first()) {
+            if let Some(server) = self.server_of(store.addr, &store.name) {
                 server.told(self.now(), client_id(to, self.incarnation, thread), appends);
             }
             return;
@@ -145,7 +152,7 @@ impl Fabric for NetworkedNode {
         if Driver::is_fenced(self) {
             return;
         }
-        let ask = Ask::Told { store: store.setup.first(), thread, appends: appends.to_vec() }.words();
+        let ask = Ask::Told { store: store.name, thread, appends: appends.to_vec() }.words();
         // Nobody answers: it has no number.
         let mut words = Call::Chain { addr: store.addr, words: ask.len() }.words(0);
         words.extend(ask);

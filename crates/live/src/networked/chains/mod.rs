@@ -6,11 +6,13 @@
 //! | `fabric.rs` | what clients and servers of this node ask of the rack |
 //! | `serving.rs` | what other nodes ask of this one |
 //! | `server_thread.rs` | a metadata server's thread |
+//! | `recopying.rs` | memory in the place of what has died |
 //!
 //! What must always hold: calls are answered on the thread that received them and wait for nobody; what has to wait is done on the
 //! server's thread. A client of a node that is dead is swept when every memory of the store has ended its connections.
 
 mod fabric;
+mod recopying;
 mod server_thread;
 mod serving;
 
@@ -25,11 +27,14 @@ use super::node::NetworkedNode;
 use crate::actor::{Allocated, Driver, Failure, ThreadContext};
 use crate::chains::{
     Ask, Chains, Fabric as _, Home, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup, Store,
-    What, decide_after, least_quarantine, setup_of,
+    What, decide_after, least_quarantine, store_of,
 };
 use crate::config::Steering;
 use crate::memory::regions::Shape;
 use nic::regions::{Call, Reply};
+
+/// How long whoever opens a store waits until a backup has taken over.
+const TAKEOVER: Nanos = Nanos(10_000_000_000);
 
 /// Introductions that were heard more often than somebody waited.
 const MOST_HEARD: usize = 4096;
@@ -81,6 +86,11 @@ impl ChainSide {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// True if a store's metadata server is here, or a backup.
+    pub(super) fn has_servers(&self) -> bool {
+        !self.servers().is_empty()
+    }
+
     /// Waits for the servers' threads, which have been told to stop.
     pub(super) fn end(&self) {
         self.servers().values().for_each(|server| server.end());
@@ -117,7 +127,7 @@ impl NetworkedNode {
 
     /// That of the store whose first memory this is.
     fn server_of(&self, addr: GlobalAddr, store: &Home) -> Option<Arc<Server>> {
-        self.servers_at(addr).into_iter().find(|server| server.store.setup.first() == *store)
+        self.servers_at(addr).into_iter().find(|server| server.store().name == *store)
     }
 
     /// Asks a node once; what has to wait is refused as locked.
@@ -153,23 +163,18 @@ impl NetworkedNode {
     ) -> Result<Arc<Store>, Failure> {
         let reply = self.ask_chain(context, at, &Ask::Describe)?;
         let Reply::Words(words) = reply else { return Err(Failure::Broken) };
-        let store = words.split_first().and_then(|(incarnation, words)| {
-            let incarnation = Incarnation(u32::try_from(*incarnation).ok()?);
-            Some(Store { addr: at.1, incarnation, setup: setup_of(words)? })
-        });
-        store.map(Arc::new).ok_or(Failure::Broken)
+        store_of(at.1, &words).map(Arc::new).ok_or(Failure::Broken)
     }
 
     /// Ends the servers of a store, its backups first: none of them takes over what has ended.
     fn end_servers(&self, context: &mut ThreadContext, store: &Store) -> Result<(), Failure> {
-        let ask = Ask::End { store: store.setup.first() };
-        let servers: Vec<_> = store.servers().collect();
+        let ask = Ask::End { store: store.name };
         let mut ended = Err(Refusal::NodeDown.into());
-        for (node, its) in servers.into_iter().rev() {
-            if self.incarnation_of(node) != Some(its) {
+        for (node, its) in store.servers.iter().rev() {
+            if self.incarnation_of(*node) != Some(*its) {
                 continue;
             }
-            match self.ask_chain(context, (node, store.addr), &ask) {
+            match self.ask_chain(context, (*node, store.addr), &ask) {
                 Ok(_) => ended = Ok(()),
                 Err(Failure::Refused(why)) => ended = ended.or(Err(why.into())),
                 Err(why) => return Err(why),
@@ -203,11 +208,10 @@ impl Chains for NetworkedNode {
             };
             home.key = key;
         }
-        let store = Store { addr, incarnation, setup };
+        let store = Store::new(addr, incarnation, setup);
         let ask = Ask::Serve { incarnation, setup: store.setup.clone() };
         // The primary last: it is not asked for anything before its backups are there.
-        let servers: Vec<NodeId> = store.servers().map(|(node, _)| node).collect();
-        for node in servers.iter().rev() {
+        for (node, _) in store.servers.iter().rev() {
             if let Err(why) = self.ask_chain(context, (*node, addr), &ask) {
                 // Nobody has heard of it.
                 let _ = self.end_servers(context, &store);
@@ -223,16 +227,37 @@ impl Chains for NetworkedNode {
         context: &mut ThreadContext,
         addr: GlobalAddr,
     ) -> Result<Arc<Store>, Failure> {
-        let at_its_home = self.ask_what_it_is(context, (addr.home(), addr));
-        let Err(why @ Failure::Refused(_)) = at_its_home else { return at_its_home };
-        // It may be one whose name died with a node, and that a backup looks after.
-        let others = (0..self.nodes_known() as u16).map(NodeId).filter(|node| *node != addr.home());
-        let found = others.filter(|node| self.incarnation_of(*node).is_some());
-        found.map(|node| self.ask_what_it_is(context, (node, addr))).find_map(Result::ok).ok_or(why)
+        let began = self.now();
+        loop {
+            let at_its_home = self.ask_what_it_is(context, (addr.home(), addr));
+            let Err(why @ Failure::Refused(_)) = at_its_home else { return at_its_home };
+            // It may be one whose name died with a node, and that a backup looks after, or is about to.
+            let mut is_about_to = false;
+            let others = (0..self.nodes_known() as u16).map(NodeId).filter(|node| *node != addr.home());
+            for node in others.filter(|node| self.incarnation_of(*node).is_some()) {
+                match self.ask_what_it_is(context, (node, addr)) {
+                    Ok(store) => return Ok(store),
+                    Err(Failure::Refused(Refusal::Locked)) => is_about_to = true,
+                    Err(_) => {}
+                }
+            }
+            if !is_about_to || self.now().saturating_sub(began) > TAKEOVER {
+                return Err(why);
+            }
+            self.pass_time(context);
+        }
     }
 
-    fn end_chains(&self, _: NodeId, context: &mut ThreadContext, store: &Store) -> Result<(), Failure> {
-        self.end_servers(context, store)
+    fn end_chains(
+        &self,
+        _: NodeId,
+        context: &mut ThreadContext,
+        store: &Arc<Store>,
+    ) -> Result<Arc<Store>, Failure> {
+        // Its memory may be elsewhere by now.
+        let now = self.current(context, store).unwrap_or_else(|_| Arc::clone(store));
+        self.end_servers(context, &now)?;
+        Ok(now)
     }
 
     fn is_of(&self, _: NodeId, home: NodeId, incarnation: Incarnation) -> bool {

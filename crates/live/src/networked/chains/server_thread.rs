@@ -50,7 +50,7 @@ impl NetworkedNode {
         server: &Server,
         (node, incarnation): (NodeId, Incarnation),
     ) -> Result<(), Failure> {
-        for (memory, its) in server.store.setup.nodes() {
+        for (memory, its) in server.store().setup.nodes() {
             // Otherwise it executes nothing any more, of nobody. Whether something is lost with it, the caller looks.
             while self.incarnation_of(memory) == Some(its) {
                 let at = (memory, GlobalAddr::new(memory, 0));
@@ -71,32 +71,35 @@ impl NetworkedNode {
         if server.leads() {
             return Ok(true);
         }
-        let before: Vec<_> = server.store.servers().take(server.place()).collect();
+        let store = server.store();
+        let before = &store.servers[..server.place()];
         if before.iter().any(|(node, its)| self.incarnation_of(*node) == Some(*its)) {
             return Ok(false);
         }
         for dead in before {
-            self.fence_at_memories(context, server, dead)?;
+            self.fence_at_memories(context, server, *dead)?;
         }
         self.look_at_memories(server)?;
+        // What the former one had begun to copy nobody knows of: it is done anew.
+        self.reform(context, server, Vec::new())?;
         server.take_over();
         Ok(true)
     }
 
     /// Sends backups what they lack. True if there was anything.
     fn tell_backups(&self, context: &mut ThreadContext, server: &Server) -> Result<bool, Failure> {
-        let servers: Vec<_> = server.store.servers().collect();
+        let store = server.store();
         let mut told = false;
         for place in server.backups() {
-            let (node, its) = servers[place];
+            let (node, its) = store.servers[place];
             while let Some(batch) = server.for_backup(place) {
                 if self.incarnation_of(node) != Some(its) {
                     server.backup_has(place, None);
                     break;
                 }
                 told = true;
-                let ask = Ask::Follow { store: server.store.setup.first(), batch };
-                match self.ask_chain(context, (node, server.store.addr), &ask) {
+                let ask = Ask::Follow { store: store.name, batch };
+                match self.ask_chain(context, (node, store.addr), &ask) {
                     Ok(Reply::Words(words)) if words.len() == 1 => server.backup_has(place, Some(words[0])),
                     Err(Failure::Broken) => self.pass_time(context),
                     Err(Failure::Refused(Refusal::NodeDown)) if self.incarnation_of(node) != Some(its) => {}
@@ -117,7 +120,7 @@ impl NetworkedNode {
     /// A store goes on as long as one copy of everything is left.
     fn look_at_memories(&self, server: &Server) -> Result<(), Failure> {
         let is_up = |home: &Home| self.incarnation_of(home.addr.home()) == Some(home.incarnation);
-        if server.store.setup.is_lost(is_up) { Err(Refusal::NodeDown.into()) } else { Ok(()) }
+        if server.store().setup.is_lost(is_up) { Err(Refusal::NodeDown.into()) } else { Ok(()) }
     }
 
     /// The switch may be another one, and know no tails: looks for those of the keys that are written to most, and tells it.
@@ -128,7 +131,7 @@ impl NetworkedNode {
         (epoch, most): (SwitchEpoch, usize),
     ) -> Result<(), Failure> {
         let number = self.next_number();
-        let Some(scan) = server.store.setup.scan(epoch, number) else { return Ok(()) };
+        let Some(scan) = server.store().setup.scan(epoch, number) else { return Ok(()) };
         match self.introduce(context, scan) {
             // Another epoch has begun, for which it looks anew.
             Err(Failure::Broken) => return Ok(()),
@@ -149,7 +152,7 @@ impl NetworkedNode {
 
 /// Does what a server wants of memory, and looks who has died, until the store or the node is gone.
 pub(super) fn serve_store(node: &Weak<NetworkedNode>, server: &Server) {
-    let mut context = ThreadContext::new(server.store.addr.bits());
+    let mut context = ThreadContext::new(server.store().addr.bits());
     let mut epoch = node.upgrade().map_or(SwitchEpoch(0), |node| node.epoch());
     loop {
         let Some(node) = node.upgrade() else { return };
@@ -157,7 +160,7 @@ pub(super) fn serve_store(node: &Weak<NetworkedNode>, server: &Server) {
             return;
         }
         if server.has_ended() {
-            if let Some(over) = server.store.setup.over(node.next_number())
+            if let Some(over) = server.store().setup.over(node.next_number())
                 && node.is_steered()
             {
                 // Otherwise the node is going to end.
@@ -179,6 +182,7 @@ pub(super) fn serve_store(node: &Weak<NetworkedNode>, server: &Server) {
             }
             node.sweep_the_dead(context, server)?;
             node.look_at_memories(server)?;
+            node.replace_the_dead(context, server)?;
             let told = node.tell_backups(context, server)?;
             Ok(server.work(&*node, context) || told)
         };

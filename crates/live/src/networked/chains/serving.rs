@@ -9,7 +9,7 @@ use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
 
 use super::server_thread::serve_store;
 use crate::actor::Failure;
-use crate::chains::{Ask, Connect, Fabric as _, Server, Store, answer_words, client_id, setup_words};
+use crate::chains::{Ask, Connect, Fabric as _, Server, Store, answer_words, client_id, store_words};
 use crate::networked::node::NetworkedNode;
 use crate::networked::verbs::chain_work::Beginning;
 use nic::regions::Reply;
@@ -48,14 +48,19 @@ impl NetworkedNode {
                 if !setup.homes.iter().all(|home| is_up(home.addr.home(), home.incarnation)) {
                     return Err(Refusal::NodeDown);
                 }
-                let store = Store { addr, incarnation, setup };
+                let store = Store::new(addr, incarnation, setup);
                 let me = (self.id(), self.incarnation);
-                let place = store.servers().position(|server| server == me).ok_or(Refusal::NodeDown)?;
+                let place = store.servers.iter().position(|server| *server == me).ok_or(Refusal::NodeDown)?;
                 self.begin_server(store, place)
             }
-            Ask::Describe => {
-                let Store { incarnation, setup, .. } = &*self.server_or_why(addr)?.store;
-                Ok(Reply::Words([vec![incarnation.0.into()], setup_words(setup)].concat().into()))
+            Ask::Describe => Ok(Reply::Words(store_words(&self.server_or_why(addr)?.store()).into())),
+            Ask::Stop { store, generation } => {
+                let least = self.verbs.enter().end_chains_before(store, generation);
+                Ok(Reply::Words([u64::from(least)].into()))
+            }
+            Ask::Reform { store, setup } => {
+                self.server_of(addr, &store).ok_or(Refusal::Unallocated)?.adopt(setup);
+                Ok(Reply::Done(0, 0, 0))
             }
             Ask::Do { store, thread, number, call } => {
                 let server = self.server_of(addr, &store).ok_or(Refusal::Unallocated)?;
@@ -66,11 +71,12 @@ impl NetworkedNode {
                     Err(_) => Err(Refusal::NodeDown),
                 }
             }
-            Ask::Connect(Connect { thread, to_memory, to_client, outstanding }) => {
+            Ask::Connect(Connect { thread, to_memory, to_client, outstanding, store, generation }) => {
                 let pair = ChainPair { owner: self.id(), peer: from, end: End::Memory, thread };
-                let beginning = Beginning { to_owner: to_memory, to_peer: to_client, outstanding };
-                let begun = self.verbs.enter().connect_chain(pair, incarnation, beginning);
-                if begun { Ok(Reply::Done(0, 0, 0)) } else { Err(Refusal::NodeDown) }
+                let (to_owner, to_peer) = (to_memory, to_client);
+                let beginning = Beginning { to_owner, to_peer, outstanding, store, generation };
+                self.verbs.enter().connect_chain(pair, incarnation, beginning)?;
+                Ok(Reply::Done(0, 0, 0))
             }
             Ask::Fence { node, incarnation } => {
                 self.verbs.enter().end_chains_of(node, incarnation);
@@ -78,7 +84,7 @@ impl NetworkedNode {
             }
             Ask::End { store } => {
                 let server = self.server_of(addr, &store).ok_or(Refusal::Unallocated)?;
-                self.chains.servers().remove(&(addr, server.store.incarnation));
+                self.chains.servers().remove(&(addr, server.store().incarnation));
                 server.end();
                 Ok(Reply::Done(0, 0, 0))
             }
@@ -96,6 +102,9 @@ impl NetworkedNode {
         let servers = self.servers_at(addr);
         if let Some(server) = servers.iter().rev().find(|server| server.leads()) {
             return Ok(Arc::clone(server));
+        }
+        if !servers.is_empty() {
+            return Err(Refusal::Locked);
         }
         match self.with_node(|node| node.discipline_of(self.memory().cache.block_size().tag(addr))) {
             Some(Discipline::Chain) | None => Err(Refusal::Unallocated),

@@ -4,7 +4,7 @@
 //! a connection that begins anew has executed nothing of what came before from then on; what is in flight on one that breaks ends,
 //! and nobody knows whether it was done.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use nic::verbs::{Completion, CqNumber, Depth, PostError, Status, ToReceive, ToSend};
@@ -20,6 +20,7 @@ use super::nic::{Nic, Way};
 use super::ticket::Ended;
 use super::works::{What, Work};
 use crate::actor::Failure;
+use crate::chains::Home;
 use crate::memory::regions::Region;
 
 /// Work that is posted to a queue pair at a time.
@@ -44,6 +45,9 @@ pub(crate) struct Beginning {
     pub(crate) to_peer: Psn,
     /// READs and atomics of the client in flight at a time.
     pub(crate) outstanding: u32,
+    /// For which store, as it was in which generation.
+    pub(crate) store: Home,
+    pub(crate) generation: u32,
 }
 
 impl Beginning {
@@ -58,6 +62,8 @@ struct Link {
     /// Of the other node.
     incarnation: Incarnation,
     is_connected: bool,
+    /// Of which store, as it was in which generation.
+    of: (Home, u32),
     completions: CqNumber,
     /// Work that waits to be posted.
     waiting: VecDeque<usize>,
@@ -73,6 +79,8 @@ pub(crate) struct Chained {
     touched: Vec<QpNumber>,
     /// Lives of nodes that are over as far as this memory goes.
     over: Map<NodeId, Incarnation>,
+    /// Stores of which older generations than these are over.
+    outdated: BTreeMap<Home, u32>,
 }
 
 impl Chained {
@@ -84,18 +92,25 @@ impl Chained {
 }
 
 impl Nic {
-    /// Begins a connection, or begins it anew: what was in flight has failed. False if that incarnation of the other node is over.
+    /// Begins a connection, or begins it anew: what was in flight has failed.
+    ///
+    /// # Errors
+    /// If that incarnation of the other node is over, or the store is of a later generation.
     pub(crate) fn connect_chain(
         &mut self,
         pair: ChainPair,
         incarnation: Incarnation,
         beginning: Beginning,
-    ) -> bool {
+    ) -> Result<(), Refusal> {
         debug_assert_eq!(pair.owner, self.me);
+        let Beginning { to_owner, to_peer, outstanding, store, generation } = beginning;
         if self.chains.over.get(&pair.peer).is_some_and(|over| incarnation <= *over)
             && pair.end == End::Memory
         {
-            return false;
+            return Err(Refusal::NodeDown);
+        }
+        if self.chains.outdated.get(&store).is_some_and(|least| generation < *least) {
+            return Err(Refusal::Outdated);
         }
         let number = pair.number();
         if self.chains.links.contains_key(&number) {
@@ -106,10 +121,11 @@ impl Nic {
             let completions = self.device.create_completion_queue(sends);
             let depth = Depth { sends, receives: 0 };
             self.device.create_numbered(number, completions, completions, depth);
-            let link = Link { pair, incarnation, is_connected: false, completions, waiting: VecDeque::new() };
+            let of = (store, generation);
+            let link =
+                Link { pair, incarnation, is_connected: false, of, completions, waiting: VecDeque::new() };
             self.chains.links.insert(number, link);
         }
-        let Beginning { to_owner, to_peer, outstanding } = beginning;
         let largest = Class::new(Class::COUNT as u8 - 1).expect("the last one").bytes();
         let receive = ToReceive {
             remembered: outstanding + 1,
@@ -130,8 +146,23 @@ impl Nic {
         self.device.ready_to_receive(number, receive).expect("it was begun");
         self.device.ready_to_send(number, send).expect("it can receive");
         let link = self.chains.links.get_mut(&number).expect("it was made");
-        (link.incarnation, link.is_connected) = (incarnation, true);
-        true
+        (link.incarnation, link.is_connected, link.of) = (incarnation, true, (store, generation));
+        Ok(())
+    }
+
+    /// Generations of a store before this one are over: ends all connections of these, at either end. Which is the oldest that counts.
+    pub(crate) fn end_chains_before(&mut self, store: Home, generation: u32) -> u32 {
+        let least = self.chains.outdated.entry(store).or_insert(generation);
+        *least = generation.max(*least);
+        let least = *least;
+        let its = |(number, link): (&QpNumber, &Link)| {
+            (link.of.0 == store && link.of.1 < least && link.is_connected).then_some(*number)
+        };
+        let its: Vec<QpNumber> = self.chains.links.iter().filter_map(its).collect();
+        for number in its {
+            self.disconnect_chain(number, Failure::Broken);
+        }
+        least
     }
 
     /// What this NIC calls a region.

@@ -149,7 +149,7 @@ fn a_store_whose_metadata_server_has_died_is_opened_filled_and_freed() {
 }
 
 #[test]
-fn a_memory_that_comes_back_has_no_copies_and_with_the_last_one_the_store_is_lost() {
+fn what_a_memory_had_is_copied_elsewhere_and_its_node_comes_back_to_other_stores() {
     let mut rack = Processes::start(4);
     let addr = store_of(&rack, 2, 2, 3);
     let mut here = rack.nodes[2].here();
@@ -180,9 +180,110 @@ fn a_memory_that_comes_back_has_no_copies_and_with_the_last_one_the_store_is_los
     let small = store_of(&rack, 2, 2, 3);
     here.chains_at(small).unwrap().free(&mut here).unwrap();
     assert!(other.get(&mut here, 1, &mut found).unwrap() && found == b"other");
+}
+
+#[test]
+fn a_store_whose_copies_die_at_once_is_lost() {
+    let mut rack = Processes::start(4);
+    let addr = store_of(&rack, 2, 2, 3);
+    let mut here = rack.nodes[2].here();
+    let (mut store, mut found) = (here.chains_at(addr).unwrap(), Vec::new());
+    store.put(&mut here, 1, b"one").unwrap();
+    rack.cut_off(0);
     rack.cut_off(1);
-    assert_eq!(until(|| same.put(&mut here, 1, b"more").err()), Error::NodeDown { addr });
-    assert_eq!(same.get(&mut here, 1, &mut found), Err(Error::NodeDown { addr }), "from then on");
+    assert_eq!(until(|| store.put(&mut here, 1, b"more").err()), Error::NodeDown { addr });
+    assert_eq!(store.get(&mut here, 1, &mut found), Err(Error::NodeDown { addr }), "from then on");
+}
+
+/// Waits until a store has all its copies, after so many were made anew in all.
+fn until_copied(rack: &Processes, server: usize, copies: u64) {
+    until(|| {
+        let counts = rack.nodes[server].chain_counts();
+        (counts.missing == 0 && counts.recopied >= copies).then_some(())
+    });
+}
+
+/// Clients at nodes 3 and 4, while one home after the other dies, each when what the last one had has been copied.
+fn histories_while_copies_are_made_anew(faulty: bool, memories: u16, server: u16, seed: u64) {
+    let mut rack = Processes::start_on(5, faulty);
+    let addr = store_of(&rack, 2, memories, server);
+    let handles = rack.nodes.clone();
+    let here = |node: u16| handles[usize::from(node)].here();
+    let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
+    let goes_on = |_| {
+        done.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_micros(500));
+        !stop.load(Ordering::SeqCst)
+    };
+    let history = std::thread::scope(|scope| {
+        let clients = scope.spawn(|| history_on(&here, &[3, 4], addr, seed, &goes_on));
+        for dead in [0, 1, 2] {
+            let before = done.load(Ordering::Relaxed);
+            until(|| (done.load(Ordering::Relaxed) > before + 200).then_some(()));
+            // It has a copy of some part: the nodes with the fewest get what is copied.
+            let copied = rack.nodes[usize::from(server)].chain_counts().recopied;
+            rack.cut_off(dead);
+            until_copied(&rack, server.into(), copied + 1);
+        }
+        let before = done.load(Ordering::Relaxed);
+        until(|| (done.load(Ordering::Relaxed) > before + 200).then_some(()));
+        stop.store(true, Ordering::SeqCst);
+        clients.join().unwrap()
+    });
+    assert_linearizable(&history);
+    let mut there = here(3);
+    let mut store = there.chains_at(addr).unwrap();
+    store.put(&mut there, 1, b"after").unwrap();
+    let mut found = Vec::new();
+    assert!(store.get(&mut there, 1, &mut found).unwrap() && found == b"after");
+    store.free(&mut there).unwrap();
+}
+
+#[test]
+fn histories_are_linearizable_while_copies_are_made_anew_and_more_nodes_die_than_there_are_copies() {
+    histories_while_copies_are_made_anew(false, 2, 4, 10);
+    histories_while_copies_are_made_anew(false, 3, 3, 11);
+}
+
+#[test]
+fn histories_are_linearizable_while_copies_are_made_anew_on_a_network_that_loses() {
+    histories_while_copies_are_made_anew(true, 3, 4, 12);
+}
+
+#[test]
+fn what_is_copied_is_all_that_there_was_and_a_node_that_returns_is_used_again() {
+    let mut rack = Processes::start(3);
+    let addr = store_of(&rack, 2, 2, 2);
+    let mut here = rack.nodes[2].here();
+    let (mut store, mut found) = (here.chains_at(addr).unwrap(), Vec::new());
+    let value = |key: u64, round: u64| (key * 1000 + round).to_le_bytes().repeat(1 + key as usize % 200);
+    let mut round = 0;
+    for dead in [0, 1, 0] {
+        for key in 0..300 {
+            store.put(&mut here, key, &value(key, round)).unwrap();
+        }
+        store.delete(&mut here, round).unwrap();
+        let before = rack.nodes[2].chain_counts().recopied;
+        rack.cut_off(dead);
+        // The node that is left has all of it: of one copy of each part the other one is made there.
+        if dead != 0 || round == 0 {
+            until_copied(&rack, 2, before + 2);
+        }
+        for key in 0..300 {
+            let is_there = store.get(&mut here, key, &mut found).unwrap();
+            assert!(is_there == (key != round) && (!is_there || found == value(key, round)), "{key}");
+        }
+        round += 1;
+        if round == 3 {
+            break;
+        }
+        rack.reconnect(dead);
+        let mut there = rack.nodes[dead].here();
+        until(|| there.chains_at(addr).err().filter(|error| *error == Error::Fenced));
+        drop(there);
+        rack.rejoin(dead);
+    }
+    assert!(rack.nodes[2].chain_counts().recopied >= 4);
 }
 
 #[test]
