@@ -258,7 +258,7 @@ typedef struct rackmem_chains_config {
   uint64_t bytes;
   // In how many of these memories each entry is: 1 to 3; 0 is 1.
   uint32_t copies;
-  // The node that has the metadata server; with it the store is lost.
+  // The node that has the metadata server. Where there is one copy, the store is lost with it; otherwise others have backups.
   uint16_t server;
   // Nanoseconds for which a client may use what it knows of a chain; 0 is 400 ms.
   uint64_t lease;

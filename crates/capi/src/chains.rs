@@ -31,7 +31,7 @@ pub struct RackmemChainsConfig {
     pub bytes: u64,
     /// In how many of these memories each entry is: 1 to 3; 0 is 1.
     pub copies: u32,
-    /// The node that has the metadata server; with it the store is lost.
+    /// The node that has the metadata server. Where there is one copy, the store is lost with it; otherwise others have backups.
     pub server: u16,
     /// Nanoseconds for which a client may use what it knows of a chain; 0 is 400 ms.
     pub lease: u64,

@@ -25,13 +25,14 @@ const UNIT: u64 = wire::chains::UNIT;
 /// How a store of chains is created.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChainsConfig {
-    /// The nodes whose memories it has: one at least.
+    /// The nodes whose memories it has at first: one at least.
     pub homes: Vec<NodeId>,
     /// Bytes at each of them for what is stored: a multiple of 64. With several copies, each home has as much for each copy.
     pub bytes: u64,
-    /// In how many of these memories each entry is: the store outlives the death of one less. The metadata server has as many backups less one, at
-    /// nodes that have memory of the store, and outlives the same. Each copy more takes a put one more round trip, and as much memory; and what
-    /// has copies is not steered.
+    /// In how many of these memories each entry is: the store outlives the death of one less. What a dead node had is copied to another one that
+    /// has room, if there is one; then it outlives as many again. The metadata server has as many backups less one, at nodes that have memory of
+    /// the store; of those that die, none is replaced. Each copy more takes a put one more round trip, and as much memory; and what has copies is
+    /// not steered.
     pub copies: usize,
     /// The node that has the metadata server at first.
     pub server: NodeId,

@@ -486,6 +486,30 @@ mod tests {
     }
 
     #[test]
+    fn what_a_store_is_made_of_is_read_as_it_was_written() {
+        let home = |node| Home {
+            addr: GlobalAddr::new(NodeId(node), 4096),
+            key: Key(u32::MAX),
+            incarnation: Incarnation(u32::MAX),
+        };
+        let homes = [0, 1, 1, 0].map(home).into();
+        let (lease, quarantine) = (Nanos(1), Nanos(2));
+        let setup = Setup { lease, quarantine, each: 9, copies: 2, generation: 0, homes };
+        let store = Store::new(GlobalAddr::new(NodeId(3), 64), Incarnation(u32::MAX), setup.clone());
+        // Another home came in the place of the one that it is called by.
+        let homes = [2, 1, 1, 2].map(home).into();
+        let later = store.with(Setup { generation: 7, homes, ..setup });
+        assert_eq!((later.name, later.servers.len()), (home(0), 2));
+        for store in [store, later] {
+            let words = store_words(&store);
+            assert_eq!(store_of(store.addr, &words), Some(store.clone()));
+            assert_ne!(store_of(store.addr, &words[..words.len() - 1]), Some(store.clone()));
+            let nonsense = [&[u64::MAX][..], &words[1..]].concat();
+            assert_eq!(store_of(store.addr, &nonsense), None);
+        }
+    }
+
+    #[test]
     fn what_is_answered_is_read_as_it_was_written() {
         let slots = vec![(at(3, 7), EntryVersion(1)), (at(15, UNITS - 1), EntryVersion(255))];
         let found = Answer::Found(at(0, 1), EntryVersion(9));

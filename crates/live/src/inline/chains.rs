@@ -326,7 +326,9 @@ impl Chains for InlineRack {
             (home.key, home.incarnation) = (key.ok_or(Refusal::OutOfMemory)?, INCARNATION);
         }
         let thread = here.chains.nodes[addr.home().index()].pools.thread()?;
-        let store = Arc::new(Store::new(addr, INCARNATION, setup));
+        // All nodes of an embedded rack die at once: nobody backs anybody up.
+        let servers = vec![(addr.home(), INCARNATION)];
+        let store = Arc::new(Store { servers, ..Store::new(addr, INCARNATION, setup) });
         let decide_after = decide_after(here.steering(), Nanos::ZERO);
         let server = Arc::new(Server::new(Arc::clone(&store), 0, thread, decide_after));
         lock(&here.chains.servers).insert(addr, server);

@@ -1,4 +1,4 @@
-//! Clients of chains whose processes are killed, and memories: by the kernel, between any two instructions.
+//! Clients of chains whose processes are killed, memories, and metadata servers: by the kernel, between any two instructions.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -56,7 +56,7 @@ fn number_of(found: &[u8]) -> u64 {
     u64::from_le_bytes(words[0])
 }
 
-/// The process has a copy of the store, as this one has, and is in the middle of its puts.
+/// The process has a copy of the store, as this one has, and the metadata server or its backup, and is in the middle of its puts.
 fn memories_are_killed(test: &str, transport: TransportKind) {
     if let Some(file) = std::env::var_os(FILE) {
         put_for_ever(Path::new(&file));
@@ -76,8 +76,15 @@ fn memories_are_killed(test: &str, transport: TransportKind) {
         // It has the first copy of one half of all slots, and the second one of the other half.
         let (lease, quarantine) = (Nanos::from_millis(40), Some(Nanos::from_millis(60)));
         let homes = vec![NodeId(1), NodeId(2)];
-        let config =
-            ChainsConfig { homes, copies: 2, lease, quarantine, ..ChainsConfig::at(NodeId(1), 512 << 10) };
+        let server = NodeId(1 + round as u16 % 2);
+        let config = ChainsConfig {
+            homes,
+            copies: 2,
+            lease,
+            quarantine,
+            server,
+            ..ChainsConfig::at(NodeId(1), 512 << 10)
+        };
         let mut store = None;
         until(|| {
             store = here.chains(&config).ok();
@@ -110,6 +117,15 @@ fn memories_are_killed(test: &str, transport: TransportKind) {
         assert!(store.get(&mut here, 1, &mut found).unwrap());
         let later = number_of(&found);
         assert!(later == there || later == said + 1, "{there} was there, {later} is");
+        // What it had is at another node by then.
+        until(|| {
+            let counts = places.nodes[1].chain_counts();
+            counts.missing == 0 && counts.recopied == 2
+        });
+        for key in 10..30_u64 {
+            assert!(store.get(&mut here, key, &mut found).unwrap());
+            assert_eq!(number_of(&found), key + 1);
+        }
         store.free(&mut here).unwrap();
     }
 }
