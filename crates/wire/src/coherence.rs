@@ -206,7 +206,8 @@ crate::listed! {
     pub enum Refusal {
         /// A conflicting event holds the entry's lock: try again.
         Locked = 1,
-        /// The check table found the request out of date (Table 2): look again at what is cached, then try again.
+        /// The check table found the request out of date (Table 2): look again at what is cached, then try again. Of chains: the store is
+        /// made of other memory by now.
         Outdated = 2,
         /// Whoever got the request does not keep the entry, or not any more: try again.
         NotOwner = 3,
