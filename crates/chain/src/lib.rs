@@ -35,7 +35,7 @@
 //! copy. When the first copy dies, what was only there is in no chain, and nobody has seen it.
 //!
 //! Memory in the place of a dead one gets a copy of another one ([`Replica::source`]). The store is of another *generation* then. Who
-//! goes by an older one takes the new memory for dead: so that is nobody who is connected to the memory of which was copied.
+//! goes by an older one takes the new memory for dead: so nobody who does is connected to any other.
 //!
 //! All of it is plain state machines under the call contract of the protocol core: one input at a time, the time is given, effects
 //! go into the caller's buffer. What must always hold: a value that was put is read by every get that begins after the put has
@@ -100,8 +100,8 @@ impl Replica {
 
 impl Replica {
     /// The copy that memory in the place of a dead one gets: that of the nearest one before it that lives, for what it lacks those behind
-    /// the dead one lack, too; or else of the first one behind. Nobody may be connected to that one meanwhile, and whoever had been
-    /// begins its operation anew.
+    /// the dead one lack, too; or else of the first one behind. Nobody may be connected to any copy meanwhile, and whoever had been begins
+    /// its operation anew.
     pub fn source(self, copies: u8, lives: impl Fn(Self) -> bool) -> Option<Self> {
         let before = (0..self.0).rev().map(Self);
         before.chain((self.0 + 1..copies).map(Self)).find(|other| lives(*other))

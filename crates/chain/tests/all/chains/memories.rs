@@ -105,9 +105,10 @@ impl Memories {
     }
 
     /// Memory in the place of a dead one gets what that had, from the copy before it that lives, or else from the one behind. Nobody is
-    /// connected to those of which is copied: which they are.
+    /// connected to any that lives: which those are. (It would not do to end connections with those of which is copied: if these die, who
+    /// goes by an older generation finds no other copy that is not dead, or taken for it.)
     pub(crate) fn replace(&mut self, dead: usize, generation: u64, without: Option<Care>) -> Vec<usize> {
-        let (mut cells, mut from) = (BTreeMap::new(), Vec::new());
+        let mut cells = BTreeMap::new();
         for part in 0..self.0.len() {
             let Some(replica) = (0..self.1).find(|replica| self.with(part, *replica) == dead) else {
                 continue;
@@ -118,7 +119,6 @@ impl Memories {
                 _ => Replica(replica).source(self.1, lives),
             };
             let source = self.with(part, source.expect("a copy is left").0);
-            from.push(source);
             let its = self.0[source].cells.iter().filter(|(unit, _)| self.part(**unit) == part);
             cells.extend(its.map(|(unit, cell)| (*unit, *cell)));
         }
@@ -126,10 +126,11 @@ impl Memories {
         if without == Some(Care::Stop) {
             return Vec::new();
         }
-        for other in &from {
-            self.0[*other].stopped = generation;
+        let live: Vec<usize> = (0..self.0.len()).filter(|of| *of != dead && !self.0[*of].is_dead).collect();
+        for of in &live {
+            self.0[*of].stopped = generation;
         }
-        from
+        live
     }
 
     pub(crate) fn is_dead(&self, of: usize) -> bool {

@@ -210,7 +210,8 @@ impl<R: Rules> World<R> {
                             if self.without == Some(Care::Anew) {
                                 worker.to_memory[to].push_back(Flight { op, verb, value, half: None });
                             } else {
-                                worker.outcomes.push_back((to, op, Outcome::Unknown, 0));
+                                // Whatever becomes of that memory.
+                                worker.outcomes.push_back((usize::MAX, op, Outcome::Unknown, 0));
                             }
                         }
                     }
@@ -441,7 +442,7 @@ impl<R: Rules> World<R> {
         }
     }
 
-    /// What a dead memory had is copied to another one, while nobody is connected to where it is copied from.
+    /// What a dead memory had is copied to another one, while nobody is connected to any.
     fn recopy(&mut self) {
         // The server that does it has nothing else in flight.
         if !self.walks.is_empty() || !self.server().leads() {
