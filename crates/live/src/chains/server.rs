@@ -98,6 +98,8 @@ impl ServerCounts {
 
 struct ServerState {
     machine: Machine,
+    /// Lives of nodes from which somebody has asked for something, whether the machine knows of that or not.
+    lives: Set<(NodeId, Incarnation)>,
     counts: ServerCounts,
     /// How often keys were written to lately.
     heat: Map<u64, u32>,
@@ -132,6 +134,7 @@ impl Server {
         let servers = store.servers.len();
         let state = ServerState {
             machine: Machine::new(AllRules, machine.with_copies(*copies), (place, servers)),
+            lives: Set::new(),
             counts: ServerCounts::default(),
             heat: Map::new(),
             warmed: 0,
@@ -245,6 +248,7 @@ impl Server {
             Call::FindSome { key, more } => Call::FindSome { key, more: more.min(MOST_TAILS) },
             call => call,
         };
+        state.lives.insert(whose(client));
         let before = state.machine.happened();
         let answer = state.machine.call(now, client, number, call);
         let is_first =
@@ -337,12 +341,14 @@ impl Server {
 
     /// Lives of nodes that have clients here.
     pub(crate) fn incarnations(&self) -> Set<(NodeId, Incarnation)> {
-        self.state().machine.clients().map(whose).collect()
+        let state = self.state();
+        state.lives.iter().copied().chain(state.machine.clients().map(whose)).collect()
     }
 
     /// That incarnation is over, and no memory executes anything of it any more.
     pub(crate) fn sweep(&self, now: Nanos, node: NodeId, incarnation: Incarnation) {
         let mut state = self.state();
+        state.lives.remove(&(node, incarnation));
         let its: Vec<ClientId> =
             state.machine.clients().filter(|client| whose(*client) == (node, incarnation)).collect();
         for client in its {
@@ -427,4 +433,27 @@ fn execute<F: Fabric>(
         in_flight.push(port.post(fabric, context, *aimed)?);
     }
     in_flight.into_iter().map(|posted| port.wait(fabric, context, &posted)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chains::{Home, client_id};
+    use wire::GlobalAddr;
+    use wire::roce::Key;
+
+    #[test]
+    fn who_has_only_asked_where_a_chain_is_is_looked_after_when_it_dies_as_whoever_has_slots() {
+        let (addr, its) = (GlobalAddr::new(NodeId(1), 64), Incarnation(0));
+        let (lease, quarantine) = (Nanos(1), Nanos(2));
+        let homes = vec![Home { addr, key: Key(1), incarnation: its }];
+        let setup = Setup { lease, quarantine, each: 100, copies: 1, generation: 0, homes };
+        let server = Server::new(Arc::new(Store::new(addr, its, setup)), 0, 0, Nanos::ZERO);
+        let life = (NodeId(2), Incarnation(3));
+        let answer = server.call(Nanos(1), client_id(life.0, life.1, 0), 1, Call::Find { key: 7 });
+        assert_eq!(answer, Ok(Some(Answer::Absent)));
+        assert!(server.incarnations().contains(&life));
+        server.sweep(Nanos(2), life.0, life.1);
+        assert!(server.incarnations().is_empty());
+    }
 }

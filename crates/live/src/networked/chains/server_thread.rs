@@ -22,6 +22,9 @@ const MOST_PRELOADED: usize = 1024;
 /// Told at a time.
 const BURST: usize = 32;
 
+/// Batches that a backup is sent in a row, however much it lacks.
+const BATCHES: usize = 8;
+
 /// How often it looks who has died.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -92,7 +95,8 @@ impl NetworkedNode {
         let mut told = false;
         for place in server.backups() {
             let (node, its) = store.servers[place];
-            while let Some(batch) = server.for_backup(place) {
+            for _ in 0..BATCHES {
+                let Some(batch) = server.for_backup(place) else { break };
                 if self.incarnation_of(node) != Some(its) {
                     server.backup_has(place, None);
                     break;
