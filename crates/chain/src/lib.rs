@@ -16,6 +16,7 @@
 //! | [`client`] | reads, appends, and cursors: what a client knows of chains |
 //! | [`metadata`] | chains as far as they are known, slots, and taking back what nobody can need |
 //! | [`server`] | the metadata server and its backups: one machine, fed with the same |
+//! | [`words`] | what a metadata server knows, as words |
 //!
 //! # Why nothing is read that was taken back
 //! A slot that is not a tail any more stays in *quarantine* for a while before it is used anew. A cursor counts for less than that, from the
@@ -48,6 +49,7 @@ extern crate alloc;
 pub mod client;
 pub mod metadata;
 pub mod server;
+pub mod words;
 
 use alloc::vec::Vec;
 

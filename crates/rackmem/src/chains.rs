@@ -29,10 +29,9 @@ pub struct ChainsConfig {
     pub homes: Vec<NodeId>,
     /// Bytes at each of them for what is stored: a multiple of 64. With several copies, each home has as much for each copy.
     pub bytes: u64,
-    /// In how many of these memories each entry is: the store outlives the death of one less. What a dead node had is copied to another one that
-    /// has room, if there is one; then it outlives as many again. The metadata server has as many backups less one, at nodes that have memory of
-    /// the store; of those that die, none is replaced. Each copy more takes a put one more round trip, and as much memory; and what has copies is
-    /// not steered.
+    /// In how many of these memories each entry is; the metadata server has as many backups less one, at nodes that have memory of the store. So
+    /// it outlives the death of one less. What a dead node had is made anew at another one that has room, if there is one; then it outlives as
+    /// many again. Each copy more takes a put one more round trip, and as much memory; and what has copies is not steered.
     pub copies: usize,
     /// The node that has the metadata server at first.
     pub server: NodeId,

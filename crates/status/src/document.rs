@@ -211,7 +211,8 @@ pub struct Chains {
     pub walked: u64,
     /// Clients that died.
     pub swept: u64,
-    /// Copies of parts of stores that have no memory now, and those that were made anew.
+    /// Copies of parts of stores, and backups of their metadata servers, that have died and have not been replaced; copies that were
+    /// made anew.
     pub missing: u64,
     pub recopied: u64,
 }

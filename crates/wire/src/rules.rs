@@ -452,6 +452,8 @@ rules! {
         BackupsKnowFirst,
         /// What a backup has, those before it have: whoever takes over lacks nothing that others act on.
         BackupsHaveAnOrder,
+        /// A new backup is one when it has all that others may act on, and those before it have what it has.
+        BackupsJoinInOrder,
         /// Whoever takes over does again what the primary was in the middle of.
         WalksAreTakenOver,
     }

@@ -3,8 +3,12 @@
 //! What must always hold: what it calls the tail was the tail once, and has not been taken back since. An entry that is in the chain follows
 //! nothing else: whatever else was told of it is forgotten, for the slot that it was told to follow may be the tail again.
 
+use alloc::vec::Vec;
+
 use sorted::Map;
 use wire::chains::{EntryKind, EntryVersion, Location};
+
+use crate::words::{Words, put_all, slot};
 
 /// A chain.
 #[derive(Clone, Debug)]
@@ -47,6 +51,22 @@ impl Chain {
     /// Something was told whose predecessor is not known.
     pub(super) fn is_waiting(&self) -> bool {
         !self.told.is_empty()
+    }
+
+    pub(super) fn put(&self, out: &mut Vec<u64>) {
+        out.extend([slot(self.tail.0, self.tail.1), self.kind as u64]);
+        put_all(out, self.told.iter(), |out, (behind, (at, version, kind))| {
+            out.extend([behind.to_bits().into(), slot(*at, *version), *kind as u64]);
+        });
+    }
+
+    pub(super) fn take(words: &mut Words<'_>) -> Option<Self> {
+        let (tail, kind) = (words.slot()?, words.kind()?);
+        let told = words.all(|words| {
+            let (behind, (at, version)) = (words.location()?, words.slot()?);
+            Some((behind, (at, version, words.kind()?)))
+        })?;
+        Some(Self { tail, kind, told })
     }
 
     /// The last that is known is that the key was deleted.

@@ -29,6 +29,7 @@ use wire::{AllRules, Nanos, Rule, Rules};
 use self::chains::Chain;
 use self::slots::Slots;
 use self::walking::Sweep;
+use crate::words::{Words, put_all};
 use crate::{Answer, Appended, Call, Replica, Verb};
 
 /// A client, as the metadata server knows it: the driver's name for one incarnation of one.
@@ -280,6 +281,36 @@ impl<R: Rules> Metadata<R> {
         } else {
             Answer::Linked
         }
+    }
+
+    /// All that it knows, for a machine that goes on from here. Where a switch steers, there is none.
+    pub(crate) fn put(&self, out: &mut Vec<u64>) {
+        debug_assert!(self.undecided.is_empty(), "only a switch that steers has it wait");
+        put_all(out, self.chains.iter(), |out, (key, chain)| {
+            out.push(*key);
+            chain.put(out);
+        });
+        self.slots.put(out);
+        put_all(out, self.walks.iter(), |out, (key, walk)| {
+            out.push(*key);
+            walk.put(out);
+        });
+        put_all(out, self.sweeps.iter(), |out, (client, sweep)| {
+            out.push(client.0);
+            put_all(out, sweep.keys.iter(), |out, key| out.push(*key));
+        });
+        put_all(out, self.waiting.iter(), |out, (key, since)| out.extend([*key, since.0]));
+    }
+
+    /// A machine that goes on from there, of the same store as this one, which knows nothing yet.
+    pub(crate) fn take(self, words: &mut Words<'_>) -> Option<Self> {
+        let first = EntryVersion(u8::from(self.rules.holds(Rule::UsesBeginWithOne)));
+        let chains = words.all(|words| Some((words.word()?, Chain::take(words)?)))?;
+        let slots = Slots::take(words, self.config.units, first)?;
+        let walks = words.all(|words| Some((words.word()?, walking::Walk::take(words)?)))?;
+        let sweeps = words.all(|words| Some((words.client()?, Sweep { keys: words.all(Words::word)? })))?;
+        let waiting = words.all(|words| Some((words.word()?, words.time()?)))?;
+        Some(Self { chains, slots, walks, sweeps, waiting, ..self })
     }
 
     /// What it takes for the tail of a key's chain.

@@ -15,6 +15,7 @@ use wire::Nanos;
 use wire::chains::{Class, EntryVersion, Location};
 
 use super::ClientId;
+use crate::words::{Words, put_all, slot};
 
 /// The slots. A slot keeps its size for ever.
 #[derive(Clone, Debug)]
@@ -137,6 +138,40 @@ impl Slots {
             self.given.remove(&at);
             self.put_back(at, version);
         }
+    }
+
+    pub(super) fn put(&self, out: &mut Vec<u64>) {
+        let Self { units: _, first: _, next, free, given, linked, quarantined } = self;
+        out.push((*next).into());
+        for class in free {
+            put_all(out, class.iter(), |out, (at, version)| out.push(slot(*at, *version)));
+        }
+        put_all(out, given.iter(), |out, (at, (client, version))| {
+            out.extend([slot(*at, *version), client.0])
+        });
+        put_all(out, linked.iter(), |out, at| out.push(at.to_bits().into()));
+        put_all(out, quarantined.iter(), |out, (until, at, version)| {
+            out.extend([until.0, slot(*at, *version)])
+        });
+    }
+
+    /// Those of a store with so many units.
+    pub(super) fn take(words: &mut Words<'_>, units: u32, first: EntryVersion) -> Option<Self> {
+        let mut slots = Self::new(units, first);
+        slots.next = u32::try_from(words.word()?).ok().filter(|next| (1..=units + 1).contains(next))?;
+        for class in &mut slots.free {
+            *class = words.all(Words::slot)?;
+        }
+        slots.given = words.all(|words| {
+            let (at, version) = words.slot()?;
+            Some((at, (words.client()?, version)))
+        })?;
+        slots.linked = words.all(Words::location)?;
+        slots.quarantined = words.all(|words| {
+            let until = words.time()?;
+            words.slot().map(|(at, version)| (until, at, version))
+        })?;
+        Some(slots)
     }
 
     /// Units that were ever given away, and those that are free now.

@@ -13,6 +13,7 @@ use wire::chains::{EntryKind, EntryVersion, Location, Next, Word};
 use wire::{Nanos, Rule, Rules};
 
 use super::{CallId, ClientId, Effect, Metadata, found};
+use crate::words::{Words, put_all, slot, slot_of};
 use crate::{Answer, Outcome, Replica, Verb};
 
 /// Somebody wants to know whether an entry is in the chain; or, without an entry, where the chain is.
@@ -43,6 +44,55 @@ pub(super) struct Walk {
     later: Vec<Asked>,
     /// There has to be another one: somebody asked after this one had begun.
     again: bool,
+}
+
+impl Asked {
+    pub(super) fn put(&self, out: &mut Vec<u64>) {
+        let slot = self.slot.map_or(0, |(at, version)| slot(at, version));
+        out.extend([self.id.client.0, self.id.number, slot]);
+    }
+
+    pub(super) fn take(words: &mut Words<'_>) -> Option<Self> {
+        let id = CallId { client: words.client()?, number: words.word()? };
+        let slot = match words.word()? {
+            0 => None,
+            word => Some(slot_of(word)?),
+        };
+        Some(Self { id, slot })
+    }
+}
+
+impl Walk {
+    pub(super) fn put(&self, out: &mut Vec<u64>) {
+        let Self { at, version, step, asked, later, again } = self;
+        out.extend([slot(*at, *version), u64::from(*again)]);
+        match step {
+            Step::Looking(replica) => out.push(u64::from(replica.0) << 1),
+            // In one word: it is what the first one was, with another follower.
+            Step::Linking(replica, word, next) => {
+                let both = [word.to_bits(), word.followed_by(*next).to_bits()];
+                out.extend([u64::from(replica.0) << 1 | 1, both[0], both[1]]);
+            }
+        }
+        for all in [asked, later] {
+            put_all(out, all.iter(), |out, asked| asked.put(out));
+        }
+    }
+
+    pub(super) fn take(words: &mut Words<'_>) -> Option<Self> {
+        let ((at, version), again) = (words.slot()?, words.word()? != 0);
+        let what = words.word()?;
+        let replica = Replica(u8::try_from(what >> 1).ok()?);
+        let step = match what & 1 {
+            0 => Step::Looking(replica),
+            _ => {
+                let word = Word::from_bits(words.word()?)?;
+                Step::Linking(replica, word, Word::from_bits(words.word()?)?.next)
+            }
+        };
+        let (asked, later) = (words.all(Asked::take)?, words.all(Asked::take)?);
+        Some(Self { at, version, step, asked, later, again })
+    }
 }
 
 /// A dead client, and the keys whose chains have not been walked since it died.

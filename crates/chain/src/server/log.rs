@@ -1,10 +1,10 @@
 //! What has happened to a metadata server, in order, as far as a backup may lack it.
 //!
-//! What must always hold: what a backup has, those before it have; whatever some backup lacks is still there.
+//! What must always hold: what a backup has, those before it have; whatever some backup lacks is still there, and at a backup whatever
+//! those behind it may lack.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::ops::Range;
 
 use wire::{Nanos, Rule, Rules};
 
@@ -33,11 +33,17 @@ pub struct Batch {
     pub inputs: Vec<Logged>,
 }
 
+/// What a driver calls a server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ServerId(pub u16);
+
 #[derive(Clone, Debug)]
 struct Backup {
-    place: usize,
+    id: ServerId,
     /// So many inputs it has.
     has: u64,
+    /// It is given what there was before: nobody waits for it yet.
+    joins: bool,
 }
 
 /// A log.
@@ -47,15 +53,47 @@ pub(super) struct Log {
     inputs: VecDeque<Logged>,
     /// The number of the first of them.
     first: u64,
-    /// In the order of their places.
+    /// In the order in which they take over.
     backups: Vec<Backup>,
+    /// At a backup: so many inputs all have, as far as it has heard. Nothing at a primary.
+    kept: Option<u64>,
 }
 
 impl Log {
-    /// A log for the backups of these places.
-    pub(super) fn new(places: Range<usize>) -> Self {
-        let backups = places.map(|place| Backup { place, has: 0 }).collect();
-        Self { inputs: VecDeque::new(), first: 0, backups }
+    /// The log of a primary with these backups, which know as much as it does: nothing.
+    pub(super) fn of_primary(backups: &[ServerId]) -> Self {
+        let mut log = Self { inputs: VecDeque::new(), first: 0, backups: Vec::new(), kept: None };
+        log.lead(backups);
+        log
+    }
+
+    /// That of a backup, which knows what so many inputs have come to.
+    pub(super) const fn of_backup(has: u64) -> Self {
+        Self { inputs: VecDeque::new(), first: has, backups: Vec::new(), kept: Some(has) }
+    }
+
+    /// A backup leads, with these ones behind it. What they have is what all have, as far as is known.
+    pub(super) fn lead(&mut self, backups: &[ServerId]) {
+        let has = self.first;
+        self.backups = backups.iter().map(|id| Backup { id: *id, has, joins: false }).collect();
+        self.kept = None;
+        self.forget();
+    }
+
+    /// A backup more, which is given what there was until now.
+    pub(super) fn add(&mut self, id: ServerId) {
+        self.backups.retain(|backup| backup.id != id);
+        self.backups.push(Backup { id, has: self.end(), joins: true });
+    }
+
+    /// It has that. True if it has all that others may act on, and no more than those before it: then it is a backup from now on.
+    pub(super) fn joins<R: Rules>(&mut self, rules: R, id: ServerId) -> bool {
+        let safe = self.safe();
+        let Some(backup) = self.backups.iter_mut().find(|backup| backup.id == id) else { return false };
+        if backup.joins && (backup.has == safe || !rules.holds(Rule::BackupsJoinInOrder)) {
+            backup.joins = false;
+        }
+        !backup.joins
     }
 
     /// So many inputs there were.
@@ -74,19 +112,20 @@ impl Log {
 
     /// So many inputs all backups have.
     pub(super) fn safe(&self) -> u64 {
-        self.backups.iter().map(|backup| backup.has).min().unwrap_or_else(|| self.end())
+        let backups = self.backups.iter().filter(|backup| !backup.joins);
+        backups.map(|backup| backup.has).min().unwrap_or_else(|| self.end())
     }
 
     pub(super) const fn has_backups(&self) -> bool {
         !self.backups.is_empty()
     }
 
-    pub(super) fn backups(&self) -> Vec<usize> {
-        self.backups.iter().map(|backup| backup.place).collect()
+    pub(super) fn backups(&self) -> Vec<ServerId> {
+        self.backups.iter().map(|backup| backup.id).collect()
     }
 
-    pub(super) fn for_backup<R: Rules>(&self, rules: R, place: usize, most: usize) -> Option<Batch> {
-        let nth = self.backups.iter().position(|backup| backup.place == place)?;
+    pub(super) fn for_backup<R: Rules>(&self, rules: R, id: ServerId, most: usize) -> Option<Batch> {
+        let nth = self.backups.iter().position(|backup| backup.id == id)?;
         let from = self.backups[nth].has;
         let before = nth.checked_sub(1).filter(|_| rules.holds(Rule::BackupsHaveAnOrder));
         let end = before.map_or(self.end(), |before| self.backups[before].has);
@@ -97,30 +136,30 @@ impl Log {
     }
 
     /// A backup says so.
-    pub(super) fn backup_has(&mut self, place: usize, inputs: u64) {
+    pub(super) fn backup_has(&mut self, id: ServerId, inputs: u64) {
         let end = self.end();
-        if let Some(backup) = self.backups.iter_mut().find(|backup| backup.place == place) {
+        if let Some(backup) = self.backups.iter_mut().find(|backup| backup.id == id) {
             backup.has = backup.has.max(inputs.min(end));
         }
         self.forget();
     }
 
-    pub(super) fn backup_is_gone(&mut self, place: usize) {
-        self.backups.retain(|backup| backup.place != place);
+    pub(super) fn backup_is_gone(&mut self, id: ServerId) {
+        self.backups.retain(|backup| backup.id != id);
         self.forget();
     }
 
     /// Whoever leads says so.
     pub(super) fn all_have(&mut self, inputs: u64) {
-        let inputs = inputs.min(self.end());
-        for backup in &mut self.backups {
-            backup.has = backup.has.max(inputs);
+        if let Some(kept) = self.kept {
+            self.kept = Some(inputs.min(self.end()).max(kept));
+            self.forget();
         }
-        self.forget();
     }
 
     fn forget(&mut self) {
-        let done = (self.safe() - self.first) as usize;
+        let lacked = self.backups.iter().map(|backup| backup.has).min().unwrap_or_else(|| self.end());
+        let done = (self.kept.unwrap_or(lacked).max(self.first) - self.first) as usize;
         self.inputs.drain(..done);
         self.first += done as u64;
     }

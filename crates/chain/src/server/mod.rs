@@ -12,6 +12,7 @@
 //! | --- | --- |
 //! | `mod.rs` | calls and their answers, verbs, and who takes over |
 //! | `log.rs` | inputs, and which backup has how many of them |
+//! | `state.rs` | what a new backup begins with |
 //!
 //! What must always hold:
 //! 1. *Backups know first.* An answer, and a verb that changes memory, leaves when all backups have the inputs that it follows from.
@@ -21,9 +22,12 @@
 //!    other one does again. But the numbers of a slot's uses come round.)
 //! 4. *Time does not run ahead.* A backup's clock is the primary's as of the last input, and goes on from when that arrived: what
 //!    rests, rests no shorter because somebody took over.
-//! 5. *A call is executed once*, whichever server it comes to: calls are inputs, and so are the deaths of those who made them.
+//! 5. *A new backup goes on from what the primary knew at some moment*, and gets all inputs from then on. Nobody waits for it before it
+//!    has that; before it may take over, clients and other servers are told of it.
+//! 6. *A call is executed once*, whichever server it comes to: calls are inputs, and so are the deaths of those who made them.
 
 mod log;
+mod state;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -32,7 +36,7 @@ use sorted::Map;
 use wire::{AllRules, Nanos, Rule, Rules};
 
 use self::log::Log;
-pub use self::log::{Batch, Logged};
+pub use self::log::{Batch, Logged, ServerId};
 use crate::metadata::{CallId, ClientId, Effect, Metadata};
 use crate::{Answer, Appended, Call, Outcome, Replica, Verb};
 
@@ -84,8 +88,6 @@ pub enum Followed {
 pub struct Server<R: Rules = AllRules> {
     rules: R,
     machine: Metadata<R>,
-    /// Its place among the servers of its store: 0 is that of the first primary.
-    place: usize,
     leads: bool,
     clients: Map<ClientId, Asked>,
     /// What walks of these keys wait for.
@@ -102,17 +104,25 @@ pub struct Server<R: Rules = AllRules> {
 }
 
 impl<R: Rules> Server<R> {
-    /// The server with this place among so many of a store, whose machine knows nothing yet. The one with place 0 leads.
-    pub fn new(rules: R, machine: Metadata<R>, (place, servers): (usize, usize)) -> Self {
+    /// The primary of a store that begins, with these backups in the order in which they take over.
+    pub fn primary(rules: R, machine: Metadata<R>, backups: &[ServerId]) -> Self {
+        Self { leads: true, ..Self::new(rules, machine, Log::of_primary(backups)) }
+    }
+
+    /// A backup of a store that begins.
+    pub fn backup(rules: R, machine: Metadata<R>) -> Self {
+        Self::new(rules, machine, Log::of_backup(0))
+    }
+
+    fn new(rules: R, machine: Metadata<R>, log: Log) -> Self {
         Self {
             rules,
             machine,
-            place,
-            leads: place == 0,
+            leads: false,
             clients: Map::new(),
             verbs: Map::new(),
             begins: VecDeque::new(),
-            log: Log::new(place + 1..servers),
+            log,
             begun: VecDeque::new(),
             awaited: 0,
             clock: (Nanos::ZERO, Nanos::ZERO),
@@ -122,11 +132,6 @@ impl<R: Rules> Server<R> {
     /// The machine, to be looked at.
     pub const fn machine(&self) -> &Metadata<R> {
         &self.machine
-    }
-
-    /// Its place among its store's servers.
-    pub const fn place(&self) -> usize {
-        self.place
     }
 
     /// True if it answers clients.
@@ -225,24 +230,38 @@ impl<R: Rules> Server<R> {
         self.leads && (!self.begins.is_empty() || !self.may_leave(self.awaited))
     }
 
-    /// What the backup of this place lacks, at most so many inputs. None: nothing, or there is none at this place any more.
-    pub fn for_backup(&self, place: usize, most: usize) -> Option<Batch> {
-        self.log.for_backup(self.rules, place, most).filter(|_| self.leads)
+    /// What a backup lacks, at most so many inputs. None: nothing, or it is none any more.
+    pub fn for_backup(&self, id: ServerId, most: usize) -> Option<Batch> {
+        self.log.for_backup(self.rules, id, most).filter(|_| self.leads)
     }
 
-    /// The backup of this place has so many inputs.
-    pub fn backup_has(&mut self, place: usize, inputs: u64) {
-        self.log.backup_has(place, inputs);
+    /// A backup has so many inputs.
+    pub fn backup_has(&mut self, id: ServerId, inputs: u64) {
+        self.log.backup_has(id, inputs);
     }
 
-    /// The backup of this place is gone.
-    pub fn backup_is_gone(&mut self, place: usize) {
-        self.log.backup_is_gone(place);
+    /// A backup is gone, or did not become one.
+    pub fn backup_is_gone(&mut self, id: ServerId) {
+        self.log.backup_is_gone(id);
     }
 
-    /// Places of its backups.
-    pub fn backups(&self) -> Vec<usize> {
+    /// Its backups, in their order.
+    pub fn backups(&self) -> Vec<ServerId> {
         self.log.backups()
+    }
+
+    /// A backup more, behind the others: what it is to begin with ([`Server::from_words`]).
+    pub fn add_backup(&mut self, id: ServerId) -> Vec<u64> {
+        self.log.add(id);
+        let mut out = Vec::new();
+        self.put(&mut out);
+        out
+    }
+
+    /// It has begun with that. True if it is a backup from now on: not before it has what others may act on, and those before it have
+    /// what it has. Until then it is sent what it lacks, and nobody waits for it.
+    pub fn backup_joins(&mut self, id: ServerId) -> bool {
+        self.log.joins(self.rules, id)
     }
 
     /// A backup hears what has happened to the primary.
@@ -272,8 +291,11 @@ impl<R: Rules> Server<R> {
 
     /// All servers before this one are gone, and nothing that they have asked of memory is executed any more: it takes over. What they
     /// were in the middle of is done again.
-    pub fn lead(&mut self) {
+    ///
+    /// These are the backups behind it, in their order.
+    pub fn lead(&mut self, backups: &[ServerId]) {
         self.leads = true;
+        self.log.lead(backups);
         if self.rules.holds(Rule::WalksAreTakenOver) {
             self.begins = self.verbs.keys().copied().collect();
         }

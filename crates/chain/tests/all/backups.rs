@@ -1,7 +1,7 @@
 //! The metadata server and its backups, step by step: who hears of what before whom, and what a backup does that takes over.
 
 use chain::metadata::{ClientId, Metadata, MetadataConfig};
-use chain::server::{Batch, Followed, Input, Logged, Server};
+use chain::server::{Batch, Followed, Input, Logged, Server, ServerId};
 use chain::{Answer, Appended, Call, Outcome, Verb};
 use wire::chains::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Word};
 use wire::{AllRules, Nanos};
@@ -18,16 +18,19 @@ fn servers(copies: u8) -> Vec<Server> {
         timeout: Nanos(50),
         decide_after: Nanos::ZERO,
     };
-    let count = usize::from(copies);
     let machine = Metadata::new(config).with_copies(copies);
-    (0..count).map(|place| Server::new(AllRules, machine.clone(), (place, count))).collect()
+    let backups: Vec<ServerId> = (1..u16::from(copies)).map(ServerId).collect();
+    let mut all = vec![Server::primary(AllRules, machine.clone(), &backups)];
+    all.extend(backups.iter().map(|_| Server::backup(AllRules, machine.clone())));
+    all
 }
 
 /// Sends a backup what it lacks. False if that is nothing.
 fn tell(servers: &mut [Server], from: usize, to: usize, now: u64) -> bool {
-    let Some(batch) = servers[from].for_backup(to, 100) else { return false };
+    let id = ServerId(to as u16);
+    let Some(batch) = servers[from].for_backup(id, 100) else { return false };
     match servers[to].follow(Nanos(now), batch) {
-        Followed::Has(inputs) => servers[from].backup_has(to, inputs),
+        Followed::Has(inputs) => servers[from].backup_has(id, inputs),
         other => panic!("the backup says {other:?}"),
     }
     true
@@ -60,7 +63,7 @@ fn an_answer_leaves_when_all_backups_have_what_it_follows_from_and_the_second_on
     // The primary dies, and then who took over. Each gives the same answer once more, and other slots to others.
     for place in [1, 2] {
         assert_eq!(all[place].call(Nanos(6), CLIENT, 1, two_slots()), None, "it does not lead");
-        all[place].lead();
+        all[place].lead(if place == 1 { &[ServerId(2)] } else { &[] });
         if place == 1 {
             assert_eq!(all[1].call(Nanos(6), CLIENT, 1, two_slots()), None, "what does the next one have?");
             assert!(tell(&mut all, 1, 2, 6));
@@ -80,7 +83,7 @@ fn an_answer_leaves_when_all_backups_have_what_it_follows_from_and_the_second_on
 fn where_a_backup_is_gone_nobody_waits_for_it_and_what_is_told_twice_counts_once() {
     let mut all = servers(3);
     assert_eq!(all[0].call(Nanos(1), CLIENT, 1, two_slots()), None);
-    let batch = all[0].for_backup(1, 100).unwrap();
+    let batch = all[0].for_backup(ServerId(1), 100).unwrap();
     assert_eq!(all[1].follow(Nanos(2), batch.clone()), Followed::Has(1));
     // Its answer was lost.
     assert_eq!(all[1].follow(Nanos(3), batch.clone()), Followed::Has(1));
@@ -91,13 +94,13 @@ fn where_a_backup_is_gone_nobody_waits_for_it_and_what_is_told_twice_counts_once
     let wrong = Input::Outcome(KEY, Outcome::Unknown);
     let wrong = Batch { from: 1, inputs: vec![Logged { at: Nanos(3), input: wrong }], ..batch.clone() };
     assert_eq!(all[1].follow(Nanos(3), wrong), Followed::Refused);
-    all[0].backup_is_gone(1);
+    all[0].backup_is_gone(ServerId(1));
     assert_eq!(all[0].call(Nanos(4), CLIENT, 1, two_slots()), None, "there is another one");
     assert!(tell(&mut all, 0, 2, 4));
     assert!(all[0].call(Nanos(5), CLIENT, 1, two_slots()).is_some());
-    all[0].backup_is_gone(2);
+    all[0].backup_is_gone(ServerId(2));
     assert!(all[0].call(Nanos(6), CLIENT, 2, two_slots()).is_some(), "it is alone");
-    all[2].lead();
+    all[2].lead(&[]);
     assert_eq!(all[2].follow(Nanos(7), batch), Followed::Leads);
 }
 
@@ -162,7 +165,7 @@ fn a_walk_reads_at_once_changes_memory_when_backups_know_and_is_taken_over() {
     assert!(matches!(links[..], [(KEY, _, Verb::CompareSwap { .. })]), "{links:?}");
     // It dies in the middle of that: it is done again.
     assert_eq!(all[1].verbs(9), [], "a backup does nothing");
-    all[1].lead();
+    all[1].lead(&[]);
     assert_eq!(all[1].verbs(9), links);
     all[1].ended(Nanos(13), KEY, Outcome::Swapped(word.to_bits()));
     let [(KEY, _, Verb::Read(at))] = all[1].verbs(9)[..] else { panic!("it goes on") };
@@ -183,7 +186,7 @@ fn a_backup_s_clock_goes_on_from_the_primary_s_so_that_what_rests_rests_no_short
     all[0].told(Nanos(1000), CLIENT, told);
     assert!(!all[0].has_work(), "nobody waits for that");
     assert!(tell(&mut all, 0, 1, 50));
-    all[1].lead();
+    all[1].lead(&[]);
     let free = |server: &mut Server, now| {
         server.wake(Nanos(now));
         server.machine().memory().1

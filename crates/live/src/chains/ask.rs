@@ -10,7 +10,8 @@
 //!   end       7 | store
 //!   follow    8 | store | inputs that all backups have | number of the first one here | inputs
 //!   stop      9 | store | generation
-//!   reform    10 | store | setup
+//!   reform    10 | address | the store
+//!   back      11 | address | time | piece 32, pieces 32 | words of the store | the store | words
 //!   home      address | key 32, incarnation 32
 //!   input     kind 8, words 8 | when | client, number, call | client, append | key, outcome | client
 //! ```
@@ -20,7 +21,8 @@
 
 use chain::metadata::ClientId;
 use chain::server::{Batch, Input, Logged};
-use chain::{Answer, Appended, Call, Outcome};
+use chain::words::{slot, slot_of};
+use chain::{Appended, Call, Outcome};
 use wire::chain_pair::THREADS;
 use wire::chains::{Class, EntryHead, EntryKind, EntryVersion, Location};
 use wire::roce::{Key, Psn};
@@ -64,7 +66,9 @@ pub(crate) enum Ask {
     /// counts is answered.
     Stop { store: Home, generation: u32 },
     /// A backup of the metadata server: this is what the store is made of by now.
-    Reform { store: Home, setup: Setup },
+    Reform { store: Store },
+    /// Be a backup of this store's metadata server, which knew this at that time: a piece of what it knew.
+    Back { store: Store, at: Nanos, piece: u32, pieces: u32, words: Vec<u64> },
 }
 
 impl Ask {
@@ -103,8 +107,12 @@ impl Ask {
                 let [addr, key] = home_words(store);
                 vec![9, addr, key, u64::from(*generation)]
             }
-            Self::Reform { store, setup } => {
-                [vec![10], home_words(store).to_vec(), setup_words(setup)].concat()
+            Self::Reform { store } => [vec![10, store.addr.bits()], store_words(store)].concat(),
+            Self::Back { store, at, piece, pieces, words } => {
+                let its = store_words(store);
+                let pieces = u64::from(*piece) << 32 | u64::from(*pieces);
+                let head = [11, store.addr.bits(), at.0, pieces, its.len() as u64];
+                [&head[..], &its, words].concat()
             }
         }
     }
@@ -157,8 +165,14 @@ impl Ask {
             [9, addr, key, generation] => {
                 Some(Self::Stop { store: home_of(&[addr, key]), generation: u32::try_from(generation).ok()? })
             }
-            [10, addr, key, ref setup @ ..] => {
-                Some(Self::Reform { store: home_of(&[addr, key]), setup: setup_of(setup)? })
+            [10, addr, ref store @ ..] => {
+                Some(Self::Reform { store: store_of(GlobalAddr::from_bits(addr), store)? })
+            }
+            [11, addr, at, pieces, its, ref rest @ ..] => {
+                let (store, words) = rest.split_at_checked(usize::try_from(its).ok()?)?;
+                let store = store_of(GlobalAddr::from_bits(addr), store)?;
+                let (piece, pieces) = ((pieces >> 32) as u32, pieces as u32);
+                Some(Self::Back { store, at: Nanos(at), piece, pieces, words: words.to_vec() })
             }
             _ => None,
         }
@@ -299,14 +313,6 @@ fn location(bits: u64) -> Option<Location> {
     Location::from_bits(u32::try_from(bits).ok()?)
 }
 
-const fn slot(at: Location, version: EntryVersion) -> u64 {
-    (at.to_bits() as u64) << 8 | version.0 as u64
-}
-
-fn slot_of(word: u64) -> Option<(Location, EntryVersion)> {
-    Some((location(word >> 8)?, EntryVersion(word as u8)))
-}
-
 fn call_words(call: &Call) -> Vec<u64> {
     match *call {
         Call::Find { key } => vec![1, key],
@@ -341,52 +347,11 @@ fn call_of(words: &[u64]) -> Option<Call> {
     }
 }
 
-/// What the metadata server says.
-pub(crate) fn answer_words(answer: &Answer) -> Vec<u64> {
-    match answer {
-        Answer::Found(at, version) => vec![1, slot(*at, *version)],
-        Answer::FoundSome(at, version, others) => {
-            let others = others.iter().flat_map(|(key, at, version)| [*key, slot(*at, *version)]);
-            [7, slot(*at, *version)].into_iter().chain(others).collect()
-        }
-        Answer::Absent => vec![2],
-        Answer::Slots(slots) => {
-            [3].into_iter().chain(slots.iter().map(|(at, version)| slot(*at, *version))).collect()
-        }
-        Answer::Created => vec![4],
-        Answer::Linked => vec![5],
-        Answer::Free(version) => vec![6, u64::from(version.0)],
-    }
-}
-
-/// Reads it.
-pub(crate) fn answer_of(words: &[u64]) -> Option<Answer> {
-    match *words {
-        [1, word] => slot_of(word).map(|(at, version)| Answer::Found(at, version)),
-        [7, word, ref others @ ..] => {
-            let (others, []) = others.as_chunks::<2>() else { return None };
-            let other = |[key, word]: &[u64; 2]| slot_of(*word).map(|(at, version)| (*key, at, version));
-            let (at, version) = slot_of(word)?;
-            others
-                .iter()
-                .map(other)
-                .collect::<Option<_>>()
-                .map(|others| Answer::FoundSome(at, version, others))
-        }
-        [2] => Some(Answer::Absent),
-        [3, ref slots @ ..] => {
-            slots.iter().map(|word| slot_of(*word)).collect::<Option<_>>().map(Answer::Slots)
-        }
-        [4] => Some(Answer::Created),
-        [5] => Some(Answer::Linked),
-        [6, version] => u8::try_from(version).ok().map(|version| Answer::Free(EntryVersion(version))),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chain::Answer;
+    use chain::words::{answer_of, answer_words};
     use wire::chains::{Next, UNITS, Word};
 
     fn at(class: u8, unit: u32) -> Location {
@@ -445,6 +410,7 @@ mod tests {
             Outcome::Unknown,
             Outcome::Dead,
         ];
+        let store = Store::new(GlobalAddr::new(NodeId(3), 64), Incarnation(u32::MAX), two.clone());
         let client = ClientId(u64::MAX);
         let inputs = calls.map(|call| Input::Call(client, u32::MAX, call)).into_iter();
         let inputs = inputs.chain(outcomes.map(|outcome| Input::Outcome(u64::MAX, outcome)));
@@ -453,9 +419,10 @@ mod tests {
         let all =
             calls.map(|call| Ask::Do { store: home, thread: 3, number: u32::MAX, call }).into_iter().chain([
                 Ask::Serve { incarnation: Incarnation(0), setup },
-                Ask::Serve { incarnation: Incarnation(u32::MAX), setup: two.clone() },
+                Ask::Serve { incarnation: Incarnation(u32::MAX), setup: two },
                 Ask::Stop { store: home, generation: u32::MAX },
-                Ask::Reform { store: home, setup: two },
+                Ask::Reform { store: store.clone() },
+                Ask::Back { store, at: Nanos(u64::MAX), piece: u32::MAX, pieces: 7, words: vec![1, 2, 3] },
                 Ask::Describe,
                 Ask::Told { store: home, thread: 0, appends: vec![append; 3] },
                 Ask::Connect(connect),

@@ -28,7 +28,7 @@ mod session;
 mod store;
 mod times;
 
-pub(crate) use ask::{Ask, Connect, answer_of, answer_words, store_of, store_words};
+pub(crate) use ask::{Ask, Connect, store_of, store_words};
 pub(crate) use fabric::{Fabric, client_id};
 pub(crate) use relay::Relay;
 pub use relay::SteeringCounts;

@@ -96,19 +96,20 @@ impl Port {
     }
 
     /// Learns of what the store is made, as its metadata server says, when that is something else.
-    fn learn<F: Fabric>(&mut self, fabric: &F, context: &mut ThreadContext) -> Result<(), Failure> {
+    pub(super) fn learn<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        context: &mut ThreadContext,
+    ) -> Result<(), Failure> {
         let began = fabric.now();
         loop {
-            if self.store.server(|node| fabric.incarnation_of(node)).is_none() {
-                return Err(Refusal::NodeDown.into());
-            }
             match fabric.current(context, &self.store) {
                 Ok(store) if store.setup.generation > self.store.setup.generation => {
                     self.reformed(store);
                     return Ok(());
                 }
                 // It is being copied, or another server is about to take over.
-                Ok(_) | Err(Failure::Broken | Failure::Refused(Refusal::Locked | Refusal::NodeDown))
+                Ok(_) | Err(Failure::Broken | Failure::Refused(Refusal::Locked))
                     if fabric.now().saturating_sub(began) < TIMEOUT =>
                 {
                     fabric.pass_time(context);

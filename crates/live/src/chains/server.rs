@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chain::metadata::{ClientId, Metadata, MetadataConfig};
-use chain::server::{Batch, Followed, Server as Machine};
+use chain::server::{Batch, Followed, Server as Machine, ServerId};
 use chain::{Answer, Appended, Call, Outcome};
 use sorted::{Map, Set};
 use wire::chains::{EntryVersion, Location, UNIT};
@@ -58,7 +58,7 @@ pub struct ServerCounts {
     pub walked: u64,
     /// Clients that died, and whose slots came back.
     pub swept: u64,
-    /// Copies of parts that have no memory now, as theirs has died.
+    /// Copies of parts that have no memory now, as theirs has died; and backups of metadata servers that are none any more.
     pub missing: u64,
     /// Copies of parts that were made anew.
     pub recopied: u64,
@@ -122,18 +122,33 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The server of this store at this place among its servers, with the number of its queue pairs.
+    /// The first one of a store that begins, or a backup, with the number of its queue pairs.
     /// Where the switch steers, `decide_after` is longer than any request is in flight; otherwise it is zero.
-    pub(crate) fn new(store: Arc<Store>, place: usize, thread: u16, decide_after: Nanos) -> Self {
-        let Setup { quarantine, each, copies, .. } = &store.setup;
-        let units = Setup::units(*each, store.setup.parts()).expect("it was looked at");
-        // A store with copies is not steered, as none is over several memories.
-        let decide_after = if *copies > 1 { Nanos::ZERO } else { decide_after };
-        let machine =
-            Metadata::new(MetadataConfig { units, quarantine: *quarantine, timeout: TIMEOUT, decide_after });
-        let servers = store.servers.len();
+    pub(crate) fn new(store: Arc<Store>, leads: bool, thread: u16, decide_after: Nanos) -> Self {
+        let machine = machine_of(&store.setup, decide_after);
+        let machine = if leads {
+            Machine::primary(AllRules, machine, &ids(&store.servers[1..]))
+        } else {
+            Machine::backup(AllRules, machine)
+        };
+        Self::with(store, thread, machine)
+    }
+
+    /// A backup of a store that there is: what its primary knew when that one's clock said `at`.
+    pub(crate) fn joins(
+        store: Arc<Store>,
+        thread: u16,
+        (now, at): (Nanos, Nanos),
+        words: &[u64],
+    ) -> Option<Self> {
+        let machine = machine_of(&store.setup, Nanos::ZERO);
+        let machine = Machine::from_words((AllRules, machine), (now, at), words)?;
+        Some(Self::with(store, thread, machine))
+    }
+
+    fn with(store: Arc<Store>, thread: u16, machine: Machine) -> Self {
         let state = ServerState {
-            machine: Machine::new(AllRules, machine.with_copies(*copies), (place, servers)),
+            machine,
             lives: Set::new(),
             counts: ServerCounts::default(),
             heat: Map::new(),
@@ -155,11 +170,11 @@ impl Server {
         Arc::clone(&self.store.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// It is made of this by now.
-    pub(crate) fn adopt(&self, setup: Setup) {
+    /// It is this by now.
+    pub(crate) fn adopt(&self, now: Store) {
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        if setup.generation > store.setup.generation {
-            *store = Arc::new(store.with(setup));
+        if now.setup.generation > store.setup.generation {
+            *store = Arc::new(now);
         }
     }
 
@@ -173,8 +188,8 @@ impl Server {
         may
     }
 
-    /// So many copies of parts have no memory now; so many were made anew.
-    pub(crate) fn count_copies(&self, missing: usize, recopied: usize) {
+    /// So many copies of parts, and backups, are missing now; so many copies were made anew.
+    pub(crate) fn count_missing(&self, missing: usize, recopied: usize) {
         let counts = &mut self.state().counts;
         counts.missing = missing as u64;
         counts.recopied += recopied as u64;
@@ -357,38 +372,44 @@ impl Server {
         }
     }
 
-    /// Its place among the servers of its store.
-    pub(crate) fn place(&self) -> usize {
-        self.state().machine.place()
-    }
-
     /// True if it answers clients: it is the primary, or has taken over.
     pub(crate) fn leads(&self) -> bool {
         self.state().machine.leads()
     }
 
-    /// The servers before it are gone, and every memory has been told to execute nothing of them any more.
-    pub(crate) fn take_over(&self) {
-        self.state().machine.lead();
+    /// The servers before it are gone, and every memory has been told to execute nothing of them any more. These are behind it.
+    pub(crate) fn take_over(&self, behind: &[(NodeId, Incarnation)]) {
+        self.state().machine.lead(&ids(behind));
     }
 
-    /// Places of its backups.
-    pub(crate) fn backups(&self) -> Vec<usize> {
-        self.state().machine.backups()
+    /// The nodes of its backups, in their order; of one that is about to be, too.
+    pub(crate) fn backups(&self) -> Vec<NodeId> {
+        self.state().machine.backups().into_iter().map(|id| NodeId(id.0)).collect()
     }
 
-    /// What the backup of this place lacks, or some of it.
-    pub(crate) fn for_backup(&self, place: usize) -> Option<Batch> {
-        self.state().machine.for_backup(place, BATCH)
+    /// What a backup lacks, or some of it.
+    pub(crate) fn for_backup(&self, node: NodeId) -> Option<Batch> {
+        self.state().machine.for_backup(ServerId(node.0), BATCH)
     }
 
-    /// That backup has so many inputs; or it is none any more.
-    pub(crate) fn backup_has(&self, place: usize, inputs: Option<u64>) {
+    /// A backup has so many inputs; or it is none any more.
+    pub(crate) fn backup_has(&self, node: NodeId, inputs: Option<u64>) {
         let mut state = self.state();
         match inputs {
-            Some(inputs) => state.machine.backup_has(place, inputs),
-            None => state.machine.backup_is_gone(place),
+            Some(inputs) => state.machine.backup_has(ServerId(node.0), inputs),
+            None => state.machine.backup_is_gone(ServerId(node.0)),
         }
+    }
+
+    /// A backup more: what it is to know first, and as of when.
+    pub(crate) fn add_backup(&self, now: Nanos, node: NodeId) -> (Nanos, Vec<u64>) {
+        let mut state = self.state();
+        (state.machine.clock(now), state.machine.add_backup(ServerId(node.0)))
+    }
+
+    /// It knows that, and what came since. True if it is a backup from now on.
+    pub(crate) fn backup_joins(&self, node: NodeId) -> bool {
+        self.state().machine.backup_joins(ServerId(node.0))
     }
 
     /// A backup hears what has happened to the primary. How much it knows by now.
@@ -421,6 +442,21 @@ impl Server {
     }
 }
 
+/// What the machine calls servers: by their nodes.
+fn ids(servers: &[(NodeId, Incarnation)]) -> Vec<ServerId> {
+    servers.iter().map(|(node, _)| ServerId(node.0)).collect()
+}
+
+/// A machine that knows nothing yet.
+fn machine_of(setup: &Setup, decide_after: Nanos) -> Metadata {
+    let Setup { quarantine, each, copies, .. } = setup;
+    let units = Setup::units(*each, setup.parts()).expect("it was looked at");
+    // A store with copies is not steered, as none is over several memories.
+    let decide_after = if *copies > 1 { Nanos::ZERO } else { decide_after };
+    let config = MetadataConfig { units, quarantine: *quarantine, timeout: TIMEOUT, decide_after };
+    Metadata::new(config).with_copies(*copies)
+}
+
 /// All of them at once; nothing else counts then.
 fn execute<F: Fabric>(
     port: &mut Port,
@@ -448,7 +484,7 @@ mod tests {
         let (lease, quarantine) = (Nanos(1), Nanos(2));
         let homes = vec![Home { addr, key: Key(1), incarnation: its }];
         let setup = Setup { lease, quarantine, each: 100, copies: 1, generation: 0, homes };
-        let server = Server::new(Arc::new(Store::new(addr, its, setup)), 0, 0, Nanos::ZERO);
+        let server = Server::new(Arc::new(Store::new(addr, its, setup)), true, 0, Nanos::ZERO);
         let life = (NodeId(2), Incarnation(3));
         let answer = server.call(Nanos(1), client_id(life.0, life.1, 0), 1, Call::Find { key: 7 });
         assert_eq!(answer, Ok(Some(Answer::Absent)));

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use chain::client::{Client, ClientConfig, Done, Effect, OpId, Request, Walk};
 use chain::{Answer, Appended, Call, Outcome, Verb};
-use wire::Nanos;
 use wire::chains::{Class, ENTRY_HEAD};
+use wire::{Nanos, Refusal};
 
 use super::fabric::Fabric;
 use super::pauses::{Pauses, TIMEOUT};
@@ -275,6 +275,8 @@ impl Session {
                         fabric.pass_time(context);
                     }
                 }
+                // All that were servers are dead. Others may have become some.
+                Err(Failure::Refused(Refusal::NodeDown)) => self.port.learn(fabric, context)?,
                 Err(why) => return Err(why),
             }
         }

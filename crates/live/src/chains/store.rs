@@ -157,7 +157,7 @@ pub struct Store {
     /// The memory that it began with. What the NIC there calls that names one store: where another one begins at the same address, it
     /// gets another name.
     pub name: Home,
-    /// The nodes that have its metadata server: the primary, then its backups.
+    /// The nodes that have its metadata server, in the order in which they take over.
     pub servers: Vec<(NodeId, Incarnation)>,
     /// What it is made of.
     pub setup: Setup,
@@ -181,6 +181,11 @@ impl Store {
     /// The same store, of another generation.
     pub(crate) fn with(&self, setup: Setup) -> Self {
         Self { setup, servers: self.servers.clone(), ..*self }
+    }
+
+    /// Which of its servers a node is.
+    pub(crate) fn place(&self, node: NodeId, incarnation: Incarnation) -> Option<usize> {
+        self.servers.iter().position(|server| *server == (node, incarnation))
     }
 
     /// True if that is the same store, maybe of another generation.

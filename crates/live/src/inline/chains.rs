@@ -330,7 +330,7 @@ impl Chains for InlineRack {
         let servers = vec![(addr.home(), INCARNATION)];
         let store = Arc::new(Store { servers, ..Store::new(addr, INCARNATION, setup) });
         let decide_after = decide_after(here.steering(), Nanos::ZERO);
-        let server = Arc::new(Server::new(Arc::clone(&store), 0, thread, decide_after));
+        let server = Arc::new(Server::new(Arc::clone(&store), true, thread, decide_after));
         lock(&here.chains.servers).insert(addr, server);
         Ok(store)
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use chain::client::{self, Client, Done, OpId, Request};
 use chain::metadata::{self, ClientId, Metadata};
-use chain::server::{Followed, Server};
+use chain::server::{Followed, Server, ServerId};
 use chain::{Answer, Appended, Call, Outcome, Replica, Verb};
 use check::history::{Op, Operation};
 use wire::chains::{Class, Word};
@@ -66,6 +66,12 @@ pub(crate) struct World<R: Rules> {
     clients: Vec<Worker<R>>,
     /// The primary and its backups, one for each copy more: none where one has died.
     servers: Vec<Option<Server<R>>>,
+    /// In which order they take over.
+    order: Vec<usize>,
+    /// It has been given what there was, and is not one of them yet.
+    joins: Option<ServerId>,
+    /// One that knows nothing, for new backups.
+    machine: Option<Metadata<R>>,
     /// Verbs of the one that leads.
     walks: VecDeque<(u64, Replica, Verb)>,
     /// Verbs of one that has died: they may still be executed. (Live racks see to it that they are not, once another one has taken
@@ -82,6 +88,7 @@ pub(crate) struct World<R: Rules> {
     pub(crate) dead_servers: u64,
     pub(crate) dead_memories: u64,
     pub(crate) recopied: u64,
+    pub(crate) new_backups: u64,
     /// Nothing new is begun.
     pub(crate) is_ending: bool,
 }
@@ -106,6 +113,9 @@ impl<R: Rules> World<R> {
             without: None,
             clients: Vec::new(),
             servers: Vec::new(),
+            order: Vec::new(),
+            joins: None,
+            machine: None,
             walks: VecDeque::new(),
             late: VecDeque::new(),
             next: 1,
@@ -118,12 +128,16 @@ impl<R: Rules> World<R> {
             dead_servers: 0,
             dead_memories: 0,
             recopied: 0,
+            new_backups: 0,
             is_ending: false,
         };
         let machine = Metadata::with_rules(rules, config).with_copies(copies);
-        let servers = usize::from(copies);
-        world.servers =
-            (0..servers).map(|place| Some(Server::new(rules, machine.clone(), (place, servers)))).collect();
+        world.machine = Some(machine.clone());
+        world.order = (0..usize::from(copies)).collect();
+        let backups: Vec<ServerId> = (1..u16::from(copies)).map(ServerId).collect();
+        let others = backups.iter().map(|_| Some(Server::backup(rules, machine.clone())));
+        let primary = Some(Server::primary(rules, machine.clone(), &backups));
+        world.servers = [primary].into_iter().chain(others).collect();
         world.clients = (0..clients).map(|_| world.client()).collect();
         world
     }
@@ -288,7 +302,12 @@ impl<R: Rules> World<R> {
 
     /// The server that leads, or that is about to.
     fn server(&mut self) -> &mut Server<R> {
-        self.servers.iter_mut().flatten().next().expect("one of them lives")
+        let first = self.first_server();
+        self.servers[first].as_mut().expect("it lives")
+    }
+
+    fn first_server(&self) -> usize {
+        *self.order.iter().find(|server| self.servers[**server].is_some()).expect("one of them lives")
     }
 
     /// A client asks; or once more, because there was no answer, or it was lost.
@@ -355,7 +374,15 @@ impl<R: Rules> World<R> {
         let (now, some) = (Nanos(self.now), 1 + self.random.below(4) as usize);
         if !self.server().leads() {
             if self.random.below(4) == 0 {
-                self.server().lead();
+                let first = self.order.iter().position(|server| *server == self.first_server()).unwrap();
+                // One that was about to become a backup is not known to be.
+                if let Some(id) = self.joins.take() {
+                    self.servers[usize::from(id.0)] = None;
+                }
+                let behind = self.order.split_off(first);
+                self.order = behind;
+                let backups: Vec<ServerId> = self.order[1..].iter().map(|id| ServerId(*id as u16)).collect();
+                self.server().lead(&backups);
             }
             return;
         }
@@ -364,16 +391,26 @@ impl<R: Rules> World<R> {
         let dead: Vec<ClientId> = server.clients().filter(|client| !live.contains(client)).collect();
         dead.into_iter().for_each(|client| server.dies(now, client));
         let backups = server.backups();
+        if let Some(id) = self.joins {
+            if self.server().backup_joins(id) {
+                self.joins = None;
+                self.order.retain(|server| self.servers[*server].is_some());
+                self.order.push(usize::from(id.0));
+                self.new_backups += 1;
+            }
+        } else if backups.len() + 1 < usize::from(self.copies) && self.random.below(4) == 0 {
+            return self.new_backup();
+        }
         if backups.is_empty() {
             return;
         }
-        let place = backups[self.random.below(backups.len() as u64) as usize];
+        let id = backups[self.random.below(backups.len() as u64) as usize];
         let is_lost = self.random.below(10) == 0;
-        let batch = self.server().for_backup(place, some);
-        match (&mut self.servers[place], batch) {
-            (None, _) => self.server().backup_is_gone(place),
+        let batch = self.server().for_backup(id, some);
+        match (&mut self.servers[usize::from(id.0)], batch) {
+            (None, _) => self.server().backup_is_gone(id),
             (Some(backup), Some(batch)) => match backup.follow(now, batch) {
-                Followed::Has(inputs) if !is_lost => self.server().backup_has(place, inputs),
+                Followed::Has(inputs) if !is_lost => self.server().backup_has(id, inputs),
                 Followed::Has(_) => {}
                 other => panic!("the backup says {other:?}"),
             },
@@ -381,13 +418,31 @@ impl<R: Rules> World<R> {
         }
     }
 
+    /// Another server is given what the one that leads knows.
+    fn new_backup(&mut self) {
+        let now = Nanos(self.now);
+        let id = ServerId(self.servers.len() as u16);
+        let server = self.server();
+        let (at, words) = (server.clock(now), server.add_backup(id));
+        let machine = self.machine.clone().expect("it was made");
+        let backup = Server::from_words((self.rules, machine), (now, at), &words);
+        let mut backup = backup.expect("it is as it was put");
+        let mut again = Vec::new();
+        backup.add_backup(ServerId(u16::MAX)).clone_into(&mut again);
+        assert_eq!(again, words, "what was taken is what was put");
+        backup.backup_is_gone(ServerId(u16::MAX));
+        self.servers.push(Some(backup));
+        self.joins = Some(id);
+    }
+
     /// A metadata server dies, if there is another one.
     fn server_dies(&mut self) {
-        let place = self.random.below(self.servers.len() as u64) as usize;
-        if self.servers.iter().flatten().count() < 2 || self.servers[place].is_none() {
+        let place = self.order[self.random.below(self.order.len() as u64) as usize];
+        let live = self.order.iter().filter(|server| self.servers[**server].is_some()).count();
+        if live < 2 || self.servers[place].is_none() {
             return;
         }
-        if self.server().place() == place {
+        if self.first_server() == place {
             self.late.extend(self.walks.drain(..).map(|(_, replica, verb)| (replica, verb)));
         }
         self.servers[place] = None;

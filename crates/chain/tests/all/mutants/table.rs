@@ -85,5 +85,6 @@ rows! {
     AllCopiesAreClosed, "", Native, true, "somebody appends to a chain that is closed in the copy that died";
     BackupsKnowFirst, "", Native, false, "a backup that takes over gives a slot to somebody that another one has";
     BackupsHaveAnOrder, "", Native, false, "a backup that takes over lacks what the next one has: they are not the same any more";
+    BackupsJoinInOrder, "", Native, false, "a new backup that takes over lacks what somebody was told, or has more than the one before it";
     WalksAreTakenOver, "", Native, false, "whoever waits for a walk of a server that died waits for ever";
 }

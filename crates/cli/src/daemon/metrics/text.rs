@@ -219,7 +219,11 @@ fn chains(page: &mut Page, node: &str, chains: &Chains) {
         ("rackmem_chains_keys", "Keys in them.", chains.keys),
         ("rackmem_chains_made_bytes", "Bytes that were ever given to clients.", chains.made_bytes),
         ("rackmem_chains_free_bytes", "Bytes of those that are free.", chains.free_bytes),
-        ("rackmem_chains_missing", "Copies of parts of stores that have no memory now.", chains.missing),
+        (
+            "rackmem_chains_missing",
+            "Copies of parts of stores, and backups of their metadata servers, that have died and were not replaced.",
+            chains.missing,
+        ),
     ] {
         page.add(MetricKind::Gauge, name, help, &labels, count);
     }

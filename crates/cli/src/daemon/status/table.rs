@@ -108,7 +108,7 @@ pub(super) fn tables(status: &Status, before: Option<(Vec<Lock>, Duration)>) -> 
             if chains.missing > 0 {
                 let _ = writeln!(
                     text,
-                    "  parts of these stores lack {} copies: their nodes have died",
+                    "  these stores lack {} copies of parts, or backups of their metadata server: their nodes have died",
                     chains.missing
                 );
             }

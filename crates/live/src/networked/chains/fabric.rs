@@ -5,13 +5,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use chain::words::answer_of;
 use chain::{Answer, Appended, Call as ChainCall};
 use transport::{Body, PeerId};
 use wire::chain_pair::ChainPair;
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
 
 use crate::actor::{Driver, Failure, ThreadContext};
-use crate::chains::{Ask, Connect, Fabric, Introduction, Store, answer_of, client_id};
+use crate::chains::{Ask, Connect, Fabric, Introduction, Store, client_id};
 use crate::config::Steering;
 use crate::networked::node::NetworkedNode;
 use crate::networked::verbs::chain_work::{Beginning, Ended, Kind, Ticket, Work};
@@ -46,9 +47,16 @@ impl Fabric for NetworkedNode {
     }
 
     fn current(&self, context: &mut ThreadContext, store: &Store) -> Result<Arc<Store>, Failure> {
-        let leader = store.server(|node| self.incarnation_of(node)).ok_or(Refusal::NodeDown)?;
-        let current = self.ask_what_it_is(context, (leader, store.addr))?;
-        if current.is(store) { Ok(current) } else { Err(Refusal::Unallocated.into()) }
+        if let Some(leader) = store.server(|node| self.incarnation_of(node)) {
+            match self.ask_what_it_is(context, (leader, store.addr)) {
+                Ok(current) if current.is(store) => return Ok(current),
+                Ok(_) => return Err(Refusal::Unallocated.into()),
+                Err(Failure::Refused(Refusal::NodeDown)) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        // None of those that were servers: others may have become some.
+        self.look_for(context, store.addr, |current| current.is(store))
     }
 
     fn steering(&self) -> Option<Steering> {

@@ -39,12 +39,17 @@ const TAKEOVER: Nanos = Nanos(10_000_000_000);
 /// Introductions that were heard more often than somebody waited.
 const MOST_HEARD: usize = 4096;
 
+/// A store: its address, and the incarnation of the node that named it.
+type Called = (GlobalAddr, Incarnation);
+
 /// What a node has for chains.
 #[derive(Default)]
 pub(super) struct ChainSide {
     pools: Pools,
     /// Metadata servers and backups of some, by the addresses of their stores, and the incarnations of the nodes that named them.
-    servers: Mutex<Map<(GlobalAddr, Incarnation), Arc<Server>>>,
+    servers: Mutex<Map<Called, Arc<Server>>>,
+    /// Pieces of what backups are to know that are about to be some: how many have come.
+    arriving: Mutex<Map<Called, (u32, Vec<u64>)>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// How the switch steers.
     steering: Option<Steering>,
@@ -82,8 +87,12 @@ impl ChainSide {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn servers(&self) -> MutexGuard<'_, Map<(GlobalAddr, Incarnation), Arc<Server>>> {
+    fn servers(&self) -> MutexGuard<'_, Map<Called, Arc<Server>>> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn arriving(&self) -> MutexGuard<'_, Map<Called, (u32, Vec<u64>)>> {
+        self.arriving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// True if a store's metadata server is here, or a backup.
@@ -166,6 +175,25 @@ impl NetworkedNode {
         store_of(at.1, &words).map(Arc::new).ok_or(Failure::Broken)
     }
 
+    /// Asks all nodes for a store that a backup looks after. Locked: one is about to.
+    fn look_for(
+        &self,
+        context: &mut ThreadContext,
+        addr: GlobalAddr,
+        is_it: impl Fn(&Store) -> bool,
+    ) -> Result<Arc<Store>, Failure> {
+        let mut found = Err(Refusal::NodeDown.into());
+        let all = (0..self.nodes_known() as u16).map(NodeId);
+        for node in all.filter(|node| self.incarnation_of(*node).is_some()) {
+            match self.ask_what_it_is(context, (node, addr)) {
+                Ok(store) if is_it(&store) => return Ok(store),
+                Err(why @ Failure::Refused(Refusal::Locked)) => found = Err(why),
+                _ => {}
+            }
+        }
+        found
+    }
+
     /// Ends the servers of a store, its backups first: none of them takes over what has ended.
     fn end_servers(&self, context: &mut ThreadContext, store: &Store) -> Result<(), Failure> {
         let ask = Ask::End { store: store.name };
@@ -232,19 +260,12 @@ impl Chains for NetworkedNode {
             let at_its_home = self.ask_what_it_is(context, (addr.home(), addr));
             let Err(why @ Failure::Refused(_)) = at_its_home else { return at_its_home };
             // It may be one whose name died with a node, and that a backup looks after, or is about to.
-            let mut is_about_to = false;
-            let others = (0..self.nodes_known() as u16).map(NodeId).filter(|node| *node != addr.home());
-            for node in others.filter(|node| self.incarnation_of(*node).is_some()) {
-                match self.ask_what_it_is(context, (node, addr)) {
-                    Ok(store) => return Ok(store),
-                    Err(Failure::Refused(Refusal::Locked)) => is_about_to = true,
-                    Err(_) => {}
+            match self.look_for(context, addr, |_| true) {
+                Err(Failure::Refused(Refusal::Locked)) if self.now().saturating_sub(began) < TAKEOVER => {
+                    self.pass_time(context);
                 }
+                found => return found.map_err(|_| why),
             }
-            if !is_about_to || self.now().saturating_sub(began) > TAKEOVER {
-                return Err(why);
-            }
-            self.pass_time(context);
         }
     }
 

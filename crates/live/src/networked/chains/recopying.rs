@@ -1,4 +1,4 @@
-//! Memory in the place of what has died: copies of a store are made anew, by its metadata server's thread.
+//! Memory in the place of what has died: copies of a store are made anew, by its metadata server's thread; and backups of that.
 //!
 //! ```text
 //!   memory at another node is allocated
@@ -12,16 +12,30 @@
 use std::sync::Arc;
 
 use nic::regions::{Call, Reply};
-use wire::{Discipline, NodeId, Refusal};
+use wire::{Discipline, Incarnation, NodeId, Refusal};
 
 use crate::actor::{Allocated, Failure, ThreadContext};
 use crate::chains::{Ask, Fabric as _, Home, Server, Setup, Store};
 use crate::memory::regions::Shape;
 use crate::networked::node::NetworkedNode;
 
+/// Words of what a backup is to know that it is told at a time.
+const PIECE: usize = 1024;
+/// How often a new backup is sent what it lacks, until it has what the others have.
+const ROUNDS: usize = 64;
+
 impl NetworkedNode {
     fn is_up(&self, home: &Home) -> bool {
         self.incarnation_of(home.addr.home()) == Some(home.incarnation)
+    }
+
+    fn missing_copies(&self, setup: &Setup) -> usize {
+        setup.homes.iter().filter(|home| !self.is_up(home)).count()
+    }
+
+    fn missing_servers(&self, store: &Store) -> usize {
+        let is_up = |(node, its): &&(NodeId, Incarnation)| self.incarnation_of(*node) == Some(*its);
+        usize::from(store.setup.copies).saturating_sub(store.servers.iter().filter(is_up).count())
     }
 
     /// Looks for memory in the place of homes that are dead, and copies to it what they had.
@@ -31,8 +45,8 @@ impl NetworkedNode {
         server: &Server,
     ) -> Result<(), Failure> {
         let store = server.store();
-        let missing = store.setup.homes.iter().filter(|home| !self.is_up(home)).count();
-        server.count_copies(missing, 0);
+        let missing = self.missing_copies(&store.setup);
+        server.count_missing(missing + self.missing_servers(&store), 0);
         if missing == 0 || store.setup.copies == 1 || !server.may_try(self.now()) {
             return Ok(());
         }
@@ -46,7 +60,7 @@ impl NetworkedNode {
                 found.push((number, home));
             }
         }
-        if found.is_empty() { Ok(()) } else { self.reform(context, server, found) }
+        if found.is_empty() { Ok(()) } else { self.reform(context, server, found, store.servers.clone()) }
     }
 
     /// Memory for what this home had, at a node that has no other copy of it: that with the fewest homes of the store.
@@ -95,12 +109,73 @@ impl NetworkedNode {
         let _ = self.at(context).free(addr, Some(incarnation));
     }
 
-    /// The store's next generation: with these homes in the place of dead ones, or with the same ones as before.
+    /// Looks for a backup in the place of one that is dead, and tells it what this server knows.
+    pub(super) fn replace_dead_backups(
+        &self,
+        context: &mut ThreadContext,
+        server: &Server,
+    ) -> Result<(), Failure> {
+        let store = server.store();
+        let is_up = |(node, its): &&(NodeId, Incarnation)| self.incarnation_of(*node) == Some(*its);
+        let mut servers: Vec<_> = store.servers.iter().filter(is_up).copied().collect();
+        if servers.len() >= store.setup.copies.into() || !server.may_try(self.now()) {
+            return Ok(());
+        }
+        let has_memory = |node: &NodeId| store.setup.nodes().any(|(memory, _)| memory == *node);
+        let all = (0..self.nodes_known() as u16).map(NodeId);
+        let is_none = |node: &NodeId| servers.iter().all(|(server, _)| server != node);
+        let mut nodes: Vec<NodeId> =
+            all.filter(|node| self.incarnation_of(*node).is_some()).filter(is_none).collect();
+        nodes.sort_by_key(|node| !has_memory(node));
+        let Some((node, its)) = nodes.first().and_then(|node| Some((*node, self.incarnation_of(*node)?)))
+        else {
+            return Ok(());
+        };
+        if !self.give(context, server, (node, its))? {
+            server.backup_has(node, None);
+            return Ok(());
+        }
+        servers.push((node, its));
+        self.reform(context, server, Vec::new(), servers)
+    }
+
+    /// Gives a node all that this server knows. True if it is a backup then.
+    fn give(
+        &self,
+        context: &mut ThreadContext,
+        server: &Server,
+        (node, its): (NodeId, Incarnation),
+    ) -> Result<bool, Failure> {
+        let store = server.store();
+        let (at, words) = server.add_backup(self.now(), node);
+        let all = words.chunks(PIECE);
+        let pieces = u32::try_from(all.len()).expect("as many as memory has room for");
+        for (piece, words) in (0..).zip(all) {
+            let ask = Ask::Back { store: (*store).clone(), at, piece, pieces, words: words.to_vec() };
+            if let Err(why) = self.ask_chain(context, (node, store.addr), &ask) {
+                return if why == Failure::Fenced { Err(why) } else { Ok(false) };
+            }
+        }
+        for _ in 0..ROUNDS {
+            if self.incarnation_of(node) != Some(its) || server.has_ended() {
+                return Ok(false);
+            }
+            if server.backup_joins(node) {
+                return Ok(true);
+            }
+            // Others may lack what it has.
+            self.tell_backups(context, server, Some((node, its)))?;
+        }
+        Ok(false)
+    }
+
+    /// The store's next generation: with these homes in the place of dead ones, or with the same ones as before; and with these servers.
     pub(super) fn reform(
         &self,
         context: &mut ThreadContext,
         server: &Server,
         found: Vec<(usize, Home)>,
+        servers: Vec<(NodeId, Incarnation)>,
     ) -> Result<(), Failure> {
         let store = server.store();
         if store.setup.copies == 1 {
@@ -125,9 +200,10 @@ impl NetworkedNode {
                 }
             }
         }
-        self.tell_backups_of(context, server, &setup)?;
-        server.count_copies(setup.homes.iter().filter(|home| !self.is_up(home)).count(), copied.len());
-        server.adopt(setup);
+        let now = Store { servers, ..store.with(setup) };
+        server.count_missing(self.missing_copies(&now.setup) + self.missing_servers(&now), copied.len());
+        self.tell_servers(context, &now)?;
+        server.adopt(now);
         if server.has_ended() {
             copied.into_iter().for_each(|home| self.give_back(context, home));
         }
@@ -187,16 +263,10 @@ impl NetworkedNode {
         server.copy((self, context), next, (from, number), first..end.max(first))
     }
 
-    /// All backups know what the store is made of.
-    fn tell_backups_of(
-        &self,
-        context: &mut ThreadContext,
-        server: &Server,
-        setup: &Setup,
-    ) -> Result<(), Failure> {
-        let store = server.store();
-        let ask = Ask::Reform { store: store.name, setup: setup.clone() };
-        for (node, its) in &store.servers[server.place() + 1..] {
+    /// All other servers know what the store is made of.
+    fn tell_servers(&self, context: &mut ThreadContext, store: &Store) -> Result<(), Failure> {
+        let ask = Ask::Reform { store: store.clone() };
+        for (node, its) in store.servers.iter().filter(|(node, _)| *node != self.id()) {
             while self.incarnation_of(*node) == Some(*its) {
                 match self.ask_chain(context, (*node, store.addr), &ask) {
                     // The store is about to end.

@@ -75,7 +75,9 @@ impl NetworkedNode {
             return Ok(true);
         }
         let store = server.store();
-        let before = &store.servers[..server.place()];
+        // One that is about to become a backup is not among them.
+        let Some(place) = store.place(self.id(), self.incarnation()) else { return Ok(false) };
+        let before = &store.servers[..place];
         if before.iter().any(|(node, its)| self.incarnation_of(*node) == Some(*its)) {
             return Ok(false);
         }
@@ -84,37 +86,56 @@ impl NetworkedNode {
         }
         self.look_at_memories(server)?;
         // What the former one had begun to copy nobody knows of: it is done anew.
-        self.reform(context, server, Vec::new())?;
-        server.take_over();
+        let behind = &store.servers[place..];
+        self.reform(context, server, Vec::new(), behind.to_vec())?;
+        server.take_over(&behind[1..]);
         Ok(true)
     }
 
-    /// Sends backups what they lack. True if there was anything.
-    fn tell_backups(&self, context: &mut ThreadContext, server: &Server) -> Result<bool, Failure> {
+    /// Sends backups what they lack, and one that is about to become one. True if there was anything.
+    pub(super) fn tell_backups(
+        &self,
+        context: &mut ThreadContext,
+        server: &Server,
+        joins: Option<(NodeId, Incarnation)>,
+    ) -> Result<bool, Failure> {
         let store = server.store();
         let mut told = false;
-        for place in server.backups() {
-            let (node, its) = store.servers[place];
-            for _ in 0..BATCHES {
-                let Some(batch) = server.for_backup(place) else { break };
-                if self.incarnation_of(node) != Some(its) {
-                    server.backup_has(place, None);
-                    break;
-                }
-                told = true;
-                let ask = Ask::Follow { store: store.name, batch };
-                match self.ask_chain(context, (node, store.addr), &ask) {
-                    Ok(Reply::Words(words)) if words.len() == 1 => server.backup_has(place, Some(words[0])),
-                    Err(Failure::Broken) => self.pass_time(context),
-                    Err(Failure::Refused(Refusal::NodeDown)) if self.incarnation_of(node) != Some(its) => {}
-                    // The store is about to end.
-                    Err(Failure::Refused(Refusal::Unallocated)) => server.backup_has(place, None),
-                    Err(why @ Failure::Fenced) => return Err(why),
-                    // It has taken over: this node is dead, and has not heard of it.
-                    _ => {
-                        server.end();
-                        return Ok(true);
-                    }
+        for node in server.backups() {
+            let known = joins.iter().chain(&store.servers).find(|(backup, _)| *backup == node);
+            told |= self.tell_backup(context, server, *known.expect("it is one of them"))?;
+        }
+        Ok(told)
+    }
+
+    /// Sends a backup some of what it lacks.
+    fn tell_backup(
+        &self,
+        context: &mut ThreadContext,
+        server: &Server,
+        (node, its): (NodeId, Incarnation),
+    ) -> Result<bool, Failure> {
+        let store = server.store();
+        let mut told = false;
+        for _ in 0..BATCHES {
+            if self.incarnation_of(node) != Some(its) {
+                server.backup_has(node, None);
+                break;
+            }
+            let Some(batch) = server.for_backup(node) else { break };
+            told = true;
+            let ask = Ask::Follow { store: store.name, batch };
+            match self.ask_chain(context, (node, store.addr), &ask) {
+                Ok(Reply::Words(words)) if words.len() == 1 => server.backup_has(node, Some(words[0])),
+                Err(Failure::Broken) => self.pass_time(context),
+                Err(Failure::Refused(Refusal::NodeDown)) if self.incarnation_of(node) != Some(its) => {}
+                // The store is about to end.
+                Err(Failure::Refused(Refusal::Unallocated)) => server.backup_has(node, None),
+                Err(why @ Failure::Fenced) => return Err(why),
+                // It has taken over: this node is dead, and has not heard of it.
+                _ => {
+                    server.end();
+                    return Ok(true);
                 }
             }
         }
@@ -187,7 +208,8 @@ pub(super) fn serve_store(node: &Weak<NetworkedNode>, server: &Server) {
             node.sweep_the_dead(context, server)?;
             node.look_at_memories(server)?;
             node.replace_the_dead(context, server)?;
-            let told = node.tell_backups(context, server)?;
+            node.replace_dead_backups(context, server)?;
+            let told = node.tell_backups(context, server, None)?;
             Ok(server.work(&*node, context) || told)
         };
         let worked = lead(&mut context).unwrap_or_else(|why| {

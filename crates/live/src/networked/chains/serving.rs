@@ -5,13 +5,14 @@
 use std::sync::{Arc, PoisonError};
 
 use wire::chain_pair::{ChainPair, End};
-use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
+use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
 
 use super::server_thread::serve_store;
 use crate::actor::Failure;
-use crate::chains::{Ask, Connect, Fabric as _, Server, Store, answer_words, client_id, store_words};
+use crate::chains::{Ask, Connect, Fabric as _, Server, Store, client_id, store_words};
 use crate::networked::node::NetworkedNode;
 use crate::networked::verbs::chain_work::Beginning;
+use chain::words::answer_words;
 use nic::regions::Reply;
 
 impl NetworkedNode {
@@ -49,18 +50,43 @@ impl NetworkedNode {
                     return Err(Refusal::NodeDown);
                 }
                 let store = Store::new(addr, incarnation, setup);
-                let me = (self.id(), self.incarnation);
-                let place = store.servers.iter().position(|server| *server == me).ok_or(Refusal::NodeDown)?;
-                self.begin_server(store, place)
+                let place = store.place(self.id(), self.incarnation).ok_or(Refusal::NodeDown)?;
+                let tag = self.memory().cache.block_size().tag(addr);
+                if place == 0 && self.with_node(|node| node.discipline_of(tag)) != Some(Discipline::Chain) {
+                    return Err(Refusal::NotAnAllocation);
+                }
+                let thread = self.chains.pools.thread().map_err(|_| Refusal::OutOfMemory)?;
+                let (store, decide_after) = (Arc::new(store), self.chains.decide_after);
+                self.begin_server(Server::new(store, place == 0, thread, decide_after))
             }
             Ask::Describe => Ok(Reply::Words(store_words(&self.server_or_why(addr)?.store()).into())),
             Ask::Stop { store, generation } => {
                 let least = self.verbs.enter().end_chains_before(store, generation);
                 Ok(Reply::Words([u64::from(least)].into()))
             }
-            Ask::Reform { store, setup } => {
-                self.server_of(addr, &store).ok_or(Refusal::Unallocated)?.adopt(setup);
+            Ask::Reform { store } => {
+                self.server_of(addr, &store.name).ok_or(Refusal::Unallocated)?.adopt(store);
                 Ok(Reply::Done(0, 0, 0))
+            }
+            Ask::Back { store, at, piece, pieces, words } => {
+                let name = (addr, store.incarnation);
+                let all = {
+                    let mut arriving = self.chains.arriving();
+                    let (next, all) = arriving.entry(name).or_default();
+                    if piece == 0 {
+                        (*next, *all) = (0, Vec::new());
+                    }
+                    if piece != *next || store.addr != addr {
+                        return Err(Refusal::NotAnAllocation);
+                    }
+                    *next += 1;
+                    all.extend(words);
+                    if *next < pieces {
+                        return Ok(Reply::Done(0, 0, 0));
+                    }
+                    arriving.remove(&name).expect("it is there").1
+                };
+                self.begin_backup(store, at, &all)
             }
             Ask::Do { store, thread, number, call } => {
                 let server = self.server_of(addr, &store).ok_or(Refusal::Unallocated)?;
@@ -112,15 +138,29 @@ impl NetworkedNode {
         }
     }
 
-    /// Begins a store's metadata server, or the backup of this place.
-    fn begin_server(&self, store: Store, place: usize) -> Result<Reply, Refusal> {
-        let name = (store.addr, store.incarnation);
-        let tag = self.memory().cache.block_size().tag(store.addr);
-        if place == 0 && self.with_node(|node| node.discipline_of(tag)) != Some(Discipline::Chain) {
+    /// Begins a backup of a store that there is.
+    fn begin_backup(&self, store: Store, at: Nanos, words: &[u64]) -> Result<Reply, Refusal> {
+        let former = self.server_of(store.addr, &store.name);
+        if former.as_ref().is_some_and(|server| server.leads()) {
             return Err(Refusal::NotAnAllocation);
         }
         let thread = self.chains.pools.thread().map_err(|_| Refusal::OutOfMemory)?;
-        let server = Arc::new(Server::new(Arc::new(store), place, thread, self.chains.decide_after));
+        let server = Server::joins(Arc::new(store), thread, (self.now(), at), words);
+        let server = server.ok_or(Refusal::NotAnAllocation)?;
+        // One that was about to become a backup when its primary died.
+        if let Some(former) = former {
+            let store = former.store();
+            self.chains.servers().remove(&(store.addr, store.incarnation));
+            former.end();
+        }
+        self.begin_server(server)
+    }
+
+    /// Begins a store's metadata server, or a backup of it.
+    fn begin_server(&self, server: Server) -> Result<Reply, Refusal> {
+        let server = Arc::new(server);
+        let store = server.store();
+        let name = (store.addr, store.incarnation);
         let mut servers = self.chains.servers();
         if servers.contains_key(&name) {
             return Err(Refusal::NotAnAllocation);
