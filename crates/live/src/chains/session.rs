@@ -275,9 +275,14 @@ impl Session {
                         fabric.pass_time(context);
                     }
                 }
-                // All that were servers are dead. Others may have become some.
-                Err(Failure::Refused(Refusal::NodeDown)) => self.port.learn(fabric, context)?,
-                Err(why) => return Err(why),
+                Err(why) => {
+                    let leader = self.port.store.server(|node| fabric.incarnation_of(node));
+                    if why != Failure::Refused(Refusal::NodeDown) || leader.is_some() {
+                        return Err(why);
+                    }
+                    // All that were servers are dead. Others may have become some.
+                    self.port.learn(fabric, context)?;
+                }
             }
         }
     }

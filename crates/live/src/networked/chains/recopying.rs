@@ -1,13 +1,13 @@
 //! Memory in the place of what has died: copies of a store are made anew, by its metadata server's thread; and backups of that.
 //!
 //! ```text
-//!   memory at another node is allocated
+//!   memory at another node is allocated                     or: another node is told all that the server knows
 //!   stop      no client of the store is connected to any memory of it, and none begins that goes by what it was
 //!   copy      from the copy that `Replica::source` names
-//!   reform    backups know of the new memory; then clients are told that ask
+//!   reform    servers know of the new memory, and of the new backup; then clients are told that ask
 //! ```
-//! While it is copied, clients wait. What must always hold: the server has nothing else in flight; nobody is connected to memory of
-//! which is copied; whoever may take over knows of memory before clients do; and whatever fails, the store goes on with what it has.
+//! While memory is copied, clients wait. What must always hold: the server has nothing else in flight; nobody is connected to memory of
+//! which is copied; whoever may take over knows of memory and of servers before clients do; and whatever fails, the store goes on with what it has.
 
 use std::sync::Arc;
 
@@ -131,12 +131,18 @@ impl NetworkedNode {
         else {
             return Ok(());
         };
-        if !self.give(context, server, (node, its))? {
+        let is_backup = self.give(context, server, (node, its))?;
+        if is_backup {
+            servers.push((node, its));
+            self.reform(context, server, Vec::new(), servers)?;
+        } else {
             server.backup_has(node, None);
-            return Ok(());
         }
-        servers.push((node, its));
-        self.reform(context, server, Vec::new(), servers)
+        if !is_backup || server.has_ended() {
+            // Nobody else knows of it. If it cannot be reached, it is dead, or about to be asked anew.
+            let _ = self.ask_chain(context, (node, store.addr), &Ask::End { store: store.name });
+        }
+        Ok(())
     }
 
     /// Gives a node all that this server knows. True if it is a backup then.

@@ -193,6 +193,12 @@ fn a_store_whose_copies_die_at_once_is_lost() {
     rack.cut_off(1);
     assert_eq!(until(|| store.put(&mut here, 1, b"more").err()), Error::NodeDown { addr });
     assert_eq!(store.get(&mut here, 1, &mut found), Err(Error::NodeDown { addr }), "from then on");
+    // Who knows nothing of it asks the server first, which lives, and says so at once.
+    let mut there = rack.nodes[3].here();
+    let began = std::time::Instant::now();
+    let mut same = there.chains_at(addr).unwrap();
+    assert_eq!(same.get(&mut there, 1, &mut found), Err(Error::NodeDown { addr }));
+    assert!(began.elapsed() < Duration::from_secs(30), "it waits for nobody");
 }
 
 /// Waits until a store has all its copies, after so many were made anew in all.
