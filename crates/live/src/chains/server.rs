@@ -188,11 +188,9 @@ impl Server {
         may
     }
 
-    /// So many copies of parts, and backups, are missing now; so many copies were made anew.
-    pub(crate) fn count_missing(&self, missing: usize, recopied: usize) {
-        let counts = &mut self.state().counts;
-        counts.missing = missing as u64;
-        counts.recopied += recopied as u64;
+    /// So many copies of parts were made anew.
+    pub(crate) fn count_recopied(&self, copies: usize) {
+        self.state().counts.recopied += copies as u64;
     }
 
     /// Units that were ever given to clients: nobody has written behind those.

@@ -112,19 +112,18 @@ impl ChainSide {
             }
         }
     }
-
-    /// What the servers here have done.
-    pub(super) fn counts(&self) -> ServerCounts {
-        let mut sum = ServerCounts::default();
-        self.servers().values().for_each(|server| sum.add(&server.counts()));
-        sum
-    }
 }
 
 impl NetworkedNode {
     /// What the metadata servers on this node have done.
     pub fn chain_counts(&self) -> ServerCounts {
-        self.chains.counts()
+        let servers: Vec<_> = self.chains.servers().values().cloned().collect();
+        let mut sum = ServerCounts::default();
+        for server in servers {
+            let missing = if server.leads() { self.missing(&server.store()) } else { 0 };
+            sum.add(&ServerCounts { missing, ..server.counts() });
+        }
+        sum
     }
 
     /// The servers here of stores with this address: of several, all but the last are of those whose names died with a node.

@@ -29,6 +29,11 @@ impl NetworkedNode {
         self.incarnation_of(home.addr.home()) == Some(home.incarnation)
     }
 
+    /// Copies and backups of a store that have died, and that nothing has come in the place of.
+    pub(super) fn missing(&self, store: &Store) -> u64 {
+        (self.missing_copies(&store.setup) + self.missing_servers(store)) as u64
+    }
+
     fn missing_copies(&self, setup: &Setup) -> usize {
         setup.homes.iter().filter(|home| !self.is_up(home)).count()
     }
@@ -46,7 +51,6 @@ impl NetworkedNode {
     ) -> Result<(), Failure> {
         let store = server.store();
         let missing = self.missing_copies(&store.setup);
-        server.count_missing(missing + self.missing_servers(&store), 0);
         if missing == 0 || store.setup.copies == 1 || !server.may_try(self.now()) {
             return Ok(());
         }
@@ -207,7 +211,7 @@ impl NetworkedNode {
             }
         }
         let now = Store { servers, ..store.with(setup) };
-        server.count_missing(self.missing_copies(&now.setup) + self.missing_servers(&now), copied.len());
+        server.count_recopied(copied.len());
         self.tell_servers(context, &now)?;
         server.adopt(now);
         if server.has_ended() {

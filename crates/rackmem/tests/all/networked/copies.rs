@@ -209,17 +209,20 @@ fn until_copied(rack: &Processes, server: usize, copies: u64) {
     });
 }
 
-/// Waits until whoever leads a store after this node's death has noticed that, and everything has been replaced.
+/// Waits until all others know of the death of the last one of these nodes, and everything has been replaced.
 fn until_replaced(rack: &Processes, dead: &[usize]) {
-    std::thread::sleep(Duration::from_millis(700));
-    until(|| {
-        let live = (0..rack.nodes.len()).filter(|node| !dead.contains(node));
-        let is_whole = |node: usize| {
-            let counts = rack.nodes[node].chain_counts();
-            counts.stores == 1 && counts.missing == 0
-        };
-        live.into_iter().any(is_whole).then_some(())
-    });
+    let live: Vec<usize> = (0..rack.nodes.len()).filter(|node| !dead.contains(node)).collect();
+    let last = NodeId(*dead.last().unwrap() as u16);
+    for node in &live {
+        let mut here = rack.nodes[*node].here();
+        let mut lost = || here.alloc(8, last, rackmem::Discipline::Coherent).err();
+        until(|| lost().filter(|why| matches!(why, Error::NodeDown { .. })));
+    }
+    let is_whole = |node: &usize| {
+        let counts = rack.nodes[*node].chain_counts();
+        counts.stores == 1 && counts.missing == 0
+    };
+    until(|| live.iter().any(is_whole).then_some(()));
 }
 
 /// Clients at nodes 3 and 4, while one home after the other dies, each when what the last one had has been copied; and whoever has the
