@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use rackmem::{ChainsConfig, Error, GlobalAddr, Nanos, NodeId};
+use rackmem::{ChainsConfig, Config, Error, GlobalAddr, Nanos, NodeId};
 
 use crate::chains_everywhere::copies::copies;
 use crate::chains_everywhere::{assert_linearizable, history_on};
@@ -228,7 +228,10 @@ fn until_replaced(rack: &Processes, dead: &[usize]) {
 /// Clients at nodes 3 and 4, while one home after the other dies, each when what the last one had has been copied; and whoever has the
 /// metadata server, or its backup.
 fn histories_while_copies_are_made_anew(faulty: bool, memories: u16, server: u16, seed: u64) {
-    let mut rack = Processes::start_on(5, faulty);
+    let shape = Config { nodes: 5, memory: 8 << 20, cache: 1 << 20, ..Config::default() };
+    // Nobody may be taken for dead who only has no processor for a moment: two of them at a time are too many.
+    let config = Config { peek: faulty, ..shape };
+    let mut rack = Processes::start_patient(faulty, config, Nanos::from_millis(1500));
     let addr = store_of(&rack, 2, memories, server);
     let handles = rack.nodes.clone();
     let here = |node: u16| handles[usize::from(node)].here();
