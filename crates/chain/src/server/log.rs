@@ -110,8 +110,11 @@ impl Log {
         self.inputs.len() >= MOST
     }
 
-    /// So many inputs all backups have.
+    /// So many inputs all backups have; at a backup, as far as it has heard.
     pub(super) fn safe(&self) -> u64 {
+        if let Some(kept) = self.kept {
+            return kept;
+        }
         let backups = self.backups.iter().filter(|backup| !backup.joins);
         backups.map(|backup| backup.has).min().unwrap_or_else(|| self.end())
     }

@@ -1,7 +1,7 @@
 //! What a new backup begins with: all that the primary knows at some moment, as words.
 //!
 //! ```text
-//!   inputs so far | time | clients: number, answer | verbs | chains that have begun of late | the machine
+//!   inputs so far | clients: number, answer | verbs | chains that have begun of late | the machine
 //! ```
 //! What must always hold: whoever goes on from here does what the primary does, fed with the same inputs.
 
@@ -15,7 +15,7 @@ use crate::metadata::Metadata;
 use crate::words::{Words, answer_of, answer_words, put_all, put_verb, verb_of};
 
 impl<R: Rules> Server<R> {
-    /// The last time that its machine was told, as far as it matters: nothing that rests rests until earlier.
+    /// Puts all that it knows, but for what follows from that, or is of its own process.
     pub(super) fn put(&self, out: &mut Vec<u64>) {
         out.push(self.log.end());
         put_all(out, self.clients.iter(), |out, (client, Asked { number, answer })| {

@@ -194,3 +194,57 @@ fn a_backup_s_clock_goes_on_from_the_primary_s_so_that_what_rests_rests_no_short
     assert_eq!(free(&mut all[1], 50 + QUARANTINE - 1), 0);
     assert_eq!(free(&mut all[1], 50 + QUARANTINE), 1);
 }
+
+#[test]
+fn who_takes_over_tells_of_no_chain_that_the_next_one_may_not_know() {
+    let mut all = servers(3);
+    assert_eq!(all[0].call(Nanos(1), CLIENT, 1, two_slots()), None);
+    assert!(tell(&mut all, 0, 1, 1) && tell(&mut all, 0, 2, 1));
+    let (at, version) = slots(all[0].call(Nanos(2), CLIENT, 1, two_slots()))[0];
+    let create = Call::Create { key: KEY, at, version };
+    assert_eq!(all[0].call(Nanos(3), CLIENT, 2, create), None);
+    assert!(tell(&mut all, 0, 1, 3), "only the first one hears of it");
+    all[1].lead(&[ServerId(2)]);
+    let find = Call::Find { key: KEY };
+    assert_eq!(all[1].call(Nanos(4), ClientId(8), 1, find), None);
+    assert!(tell(&mut all, 1, 2, 5));
+    assert_eq!(all[1].call(Nanos(6), ClientId(8), 1, find), Some(Answer::Found(at, version)));
+    assert_eq!(all[1].call(Nanos(6), CLIENT, 2, create), Some(Answer::Created));
+}
+
+#[test]
+fn a_new_backup_joins_when_it_has_what_others_may_act_on_and_those_before_it_have_what_it_has() {
+    let mut all = servers(3);
+    assert_eq!(all[0].call(Nanos(1), CLIENT, 1, two_slots()), None);
+    assert!(tell(&mut all, 0, 1, 1));
+    // The second backup is gone; another one is given what the primary knows, which is more than the first one has by then.
+    all[0].backup_is_gone(ServerId(2));
+    assert_eq!(all[0].call(Nanos(2), ClientId(8), 1, two_slots()), None);
+    let words = all[0].add_backup(ServerId(2));
+    let config = MetadataConfig {
+        units: 100,
+        quarantine: Nanos(QUARANTINE),
+        timeout: Nanos(50),
+        decide_after: Nanos::ZERO,
+    };
+    let nothing = || (AllRules, Metadata::new(config).with_copies(3));
+    for cut in 0..words.len() {
+        assert!(Server::from_words(nothing(), (Nanos(3), Nanos(2)), &words[..cut]).is_none(), "{cut}");
+    }
+    all[2] = Server::from_words(nothing(), (Nanos(3), Nanos(2)), &words).unwrap();
+    assert!(!all[0].backup_joins(ServerId(2)), "the first one lacks something");
+    assert!(tell(&mut all, 0, 1, 3));
+    // Nobody waits for it meanwhile.
+    assert!(all[0].call(Nanos(4), ClientId(8), 1, two_slots()).is_some());
+    assert!(all[0].backup_joins(ServerId(2)));
+    // Now somebody does.
+    assert_eq!(all[0].call(Nanos(5), ClientId(9), 1, two_slots()), None);
+    assert!(tell(&mut all, 0, 1, 5));
+    assert_eq!(all[0].call(Nanos(6), ClientId(9), 1, two_slots()), None);
+    assert!(tell(&mut all, 0, 2, 6));
+    let given = all[0].call(Nanos(7), ClientId(9), 1, two_slots());
+    // It knows what was asked before it was there, too.
+    all[2].lead(&[]);
+    assert!(all[2].call(Nanos(8), CLIENT, 1, two_slots()).is_some());
+    assert_eq!(all[2].call(Nanos(8), ClientId(9), 1, two_slots()), given);
+}
