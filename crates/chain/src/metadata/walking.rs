@@ -68,7 +68,7 @@ impl Walk {
         out.extend([slot(*at, *version), u64::from(*again)]);
         match step {
             Step::Looking(replica) => out.push(u64::from(replica.0) << 1),
-            // In one word: it is what the first one was, with another follower.
+            // What follows is put as the word that it will stand in.
             Step::Linking(replica, word, next) => {
                 let both = [word.to_bits(), word.followed_by(*next).to_bits()];
                 out.extend([u64::from(replica.0) << 1 | 1, both[0], both[1]]);

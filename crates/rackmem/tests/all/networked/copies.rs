@@ -40,6 +40,25 @@ fn histories_while_nodes_die(
             here(3).chains(&config).unwrap()
         })
         .collect();
+    let mut kill = |rack: &mut Processes, nth: usize| {
+        rack.cut_off(dying[nth]);
+        // They stand until they hear of it, and then they go on.
+        let (probe, mut there) = (&mut probes[nth], here(3));
+        until(|| probe.put(&mut there, 1, b"?").err().filter(|why| matches!(why, Error::NodeDown { .. })));
+    };
+    histories(&mut rack, &[3, lives], (addr, seed), (dying.len(), &mut kill));
+}
+
+/// Clients at these nodes, while this is done so many times, each time when they have got on; and when they have once more, the store is
+/// used by somebody who knew nothing of it before.
+fn histories(
+    rack: &mut Processes,
+    clients: &[u16],
+    (addr, seed): (GlobalAddr, u64),
+    (times, harm): (usize, &mut dyn FnMut(&mut Processes, usize)),
+) {
+    let handles = rack.nodes.clone();
+    let here = |node: u16| handles[usize::from(node)].here();
     let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
     let goes_on = |_| {
         done.fetch_add(1, Ordering::Relaxed);
@@ -47,25 +66,21 @@ fn histories_while_nodes_die(
         std::thread::sleep(Duration::from_micros(500));
         !stop.load(Ordering::SeqCst)
     };
+    let get_on = || {
+        let before = done.load(Ordering::Relaxed);
+        until(|| (done.load(Ordering::Relaxed) > before + 200).then_some(()));
+    };
     let history = std::thread::scope(|scope| {
-        let clients = scope.spawn(|| history_on(&here, &[3, lives], addr, seed, &goes_on));
-        for (dead, probe) in dying.iter().zip(&mut probes) {
-            let before = done.load(Ordering::Relaxed);
-            until(|| (done.load(Ordering::Relaxed) > before + 200).then_some(()));
-            rack.cut_off(*dead);
-            // They stand until they hear of it, and then they go on.
-            let mut there = here(3);
-            until(|| {
-                probe.put(&mut there, 1, b"?").err().filter(|why| matches!(why, Error::NodeDown { .. }))
-            });
-            let before = done.load(Ordering::Relaxed);
-            until(|| (done.load(Ordering::Relaxed) > before + 200).then_some(()));
+        let at_work = scope.spawn(|| history_on(&here, clients, addr, seed, &goes_on));
+        for nth in 0..times {
+            get_on();
+            harm(rack, nth);
         }
+        get_on();
         stop.store(true, Ordering::SeqCst);
-        clients.join().unwrap()
+        at_work.join().unwrap()
     });
     assert_linearizable(&history);
-    // Also for whoever knew nothing of it before.
     let mut there = here(3);
     let mut store = there.chains_at(addr).unwrap();
     store.put(&mut there, 1, b"after").unwrap();
@@ -233,34 +248,13 @@ fn histories_while_copies_are_made_anew(faulty: bool, memories: u16, server: u16
     let config = Config { peek: faulty, ..shape };
     let mut rack = Processes::start_patient(faulty, config, Nanos::from_millis(1500));
     let addr = store_of(&rack, 2, memories, server);
-    let handles = rack.nodes.clone();
-    let here = |node: u16| handles[usize::from(node)].here();
-    let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
-    let goes_on = |_| {
-        done.fetch_add(1, Ordering::Relaxed);
-        std::thread::sleep(Duration::from_micros(500));
-        !stop.load(Ordering::SeqCst)
+    let mut kill = |rack: &mut Processes, dead: usize| {
+        rack.cut_off(dead);
+        until_replaced(rack, &(0..=dead).collect::<Vec<_>>());
     };
-    let history = std::thread::scope(|scope| {
-        let clients = scope.spawn(|| history_on(&here, &[3, 4], addr, seed, &goes_on));
-        for dead in [0, 1, 2] {
-            let before = done.load(Ordering::Relaxed);
-            until(|| (done.load(Ordering::Relaxed) > before + 200).then_some(()));
-            rack.cut_off(dead);
-            until_replaced(&rack, &(0..=dead).collect::<Vec<_>>());
-        }
-        let before = done.load(Ordering::Relaxed);
-        until(|| (done.load(Ordering::Relaxed) > before + 200).then_some(()));
-        stop.store(true, Ordering::SeqCst);
-        clients.join().unwrap()
-    });
-    assert_linearizable(&history);
-    let mut there = here(3);
-    let mut store = there.chains_at(addr).unwrap();
-    store.put(&mut there, 1, b"after").unwrap();
-    let mut found = Vec::new();
-    assert!(store.get(&mut there, 1, &mut found).unwrap() && found == b"after");
-    store.free(&mut there).unwrap();
+    histories(&mut rack, &[3, 4], (addr, seed), (3, &mut kill));
+    let mut there = rack.nodes[3].here();
+    there.chains_at(addr).unwrap().free(&mut there).unwrap();
 }
 
 #[test]
