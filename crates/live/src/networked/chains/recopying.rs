@@ -25,22 +25,23 @@ const PIECE: usize = 1024;
 const ROUNDS: usize = 64;
 
 impl NetworkedNode {
-    fn is_up(&self, home: &Home) -> bool {
+    pub(super) fn is_up(&self, home: &Home) -> bool {
         self.incarnation_of(home.addr.home()) == Some(home.incarnation)
     }
 
     /// Copies and backups of a store that have died, and that nothing has come in the place of.
     pub(super) fn missing(&self, store: &Store) -> u64 {
-        (self.missing_copies(&store.setup) + self.missing_servers(store)) as u64
+        let servers = usize::from(store.setup.copies).saturating_sub(self.servers_up(store).len());
+        (self.missing_copies(&store.setup) + servers) as u64
     }
 
     fn missing_copies(&self, setup: &Setup) -> usize {
         setup.homes.iter().filter(|home| !self.is_up(home)).count()
     }
 
-    fn missing_servers(&self, store: &Store) -> usize {
+    fn servers_up(&self, store: &Store) -> Vec<(NodeId, Incarnation)> {
         let is_up = |(node, its): &&(NodeId, Incarnation)| self.incarnation_of(*node) == Some(*its);
-        usize::from(store.setup.copies).saturating_sub(store.servers.iter().filter(is_up).count())
+        store.servers.iter().filter(is_up).copied().collect()
     }
 
     /// Looks for memory in the place of homes that are dead, and copies to it what they had.
@@ -120,8 +121,7 @@ impl NetworkedNode {
         server: &Server,
     ) -> Result<(), Failure> {
         let store = server.store();
-        let is_up = |(node, its): &&(NodeId, Incarnation)| self.incarnation_of(*node) == Some(*its);
-        let mut servers: Vec<_> = store.servers.iter().filter(is_up).copied().collect();
+        let mut servers = self.servers_up(&store);
         if servers.len() >= store.setup.copies.into() || !server.may_try(self.now()) {
             return Ok(());
         }

@@ -12,7 +12,7 @@ use transport::{Body, PeerId};
 use wire::{GlobalAddr, Incarnation, NodeId, Refusal, SwitchEpoch};
 
 use crate::actor::{Failure, ThreadContext};
-use crate::chains::{Ask, Fabric as _, Home, Introduction, Server};
+use crate::chains::{Ask, Fabric as _, Introduction, Server};
 use crate::config::Steering;
 use crate::networked::node::NetworkedNode;
 use nic::regions::Reply;
@@ -144,8 +144,11 @@ impl NetworkedNode {
 
     /// A store goes on as long as one copy of everything is left.
     fn look_at_memories(&self, server: &Server) -> Result<(), Failure> {
-        let is_up = |home: &Home| self.incarnation_of(home.addr.home()) == Some(home.incarnation);
-        if server.store().setup.is_lost(is_up) { Err(Refusal::NodeDown.into()) } else { Ok(()) }
+        if server.store().setup.is_lost(|home| self.is_up(home)) {
+            Err(Refusal::NodeDown.into())
+        } else {
+            Ok(())
+        }
     }
 
     /// The switch may be another one, and know no tails: looks for those of the keys that are written to most, and tells it.
