@@ -40,13 +40,13 @@ fn histories_while_nodes_die(
             here(3).chains(&config).unwrap()
         })
         .collect();
-    let mut kill = |rack: &mut Processes, nth: usize| {
+    let kill = |rack: &mut Processes, nth: usize| {
         rack.cut_off(dying[nth]);
         // They stand until they hear of it, and then they go on.
         let (probe, mut there) = (&mut probes[nth], here(3));
         until(|| probe.put(&mut there, 1, b"?").err().filter(|why| matches!(why, Error::NodeDown { .. })));
     };
-    histories(&mut rack, &[3, lives], (addr, seed), (dying.len(), &mut kill));
+    histories(&mut rack, &[3, lives], (addr, seed), dying.len(), kill);
 }
 
 /// Clients at these nodes, while this is done so many times, each time when they have got on; and when they have once more, the store is
@@ -55,7 +55,8 @@ fn histories(
     rack: &mut Processes,
     clients: &[u16],
     (addr, seed): (GlobalAddr, u64),
-    (times, harm): (usize, &mut dyn FnMut(&mut Processes, usize)),
+    times: usize,
+    mut harm: impl FnMut(&mut Processes, usize),
 ) {
     let handles = rack.nodes.clone();
     let here = |node: u16| handles[usize::from(node)].here();
@@ -248,11 +249,11 @@ fn histories_while_copies_are_made_anew(faulty: bool, memories: u16, server: u16
     let config = Config { peek: faulty, ..shape };
     let mut rack = Processes::start_patient(faulty, config, Nanos::from_millis(1500));
     let addr = store_of(&rack, 2, memories, server);
-    let mut kill = |rack: &mut Processes, dead: usize| {
+    let kill = |rack: &mut Processes, dead: usize| {
         rack.cut_off(dead);
         until_replaced(rack, &(0..=dead).collect::<Vec<_>>());
     };
-    histories(&mut rack, &[3, 4], (addr, seed), (3, &mut kill));
+    histories(&mut rack, &[3, 4], (addr, seed), 3, kill);
     let mut there = rack.nodes[3].here();
     there.chains_at(addr).unwrap().free(&mut there).unwrap();
 }
