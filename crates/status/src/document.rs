@@ -211,10 +211,12 @@ pub struct Chains {
     pub walked: u64,
     /// Clients that died.
     pub swept: u64,
-    /// Copies of parts of stores, and backups of their metadata servers, that have died and have not been replaced; copies that were
-    /// made anew.
+    /// Copies of parts of stores, and backups of their metadata servers, that have died and have not been replaced, and what those copies
+    /// had; copies that were made anew, and what was copied for that.
     pub missing: u64,
+    pub missing_bytes: u64,
     pub recopied: u64,
+    pub recopied_bytes: u64,
 }
 
 /// What a NIC has done.
@@ -403,9 +405,24 @@ impl From<&ChainCounts> for Chains {
             walked,
             swept,
             missing,
+            bytes_missing: missing_bytes,
             recopied,
+            bytes_recopied: recopied_bytes,
         } = *counts;
-        Self { stores, keys, made_bytes, free_bytes, calls, appends, walked, swept, missing, recopied }
+        Self {
+            stores,
+            keys,
+            made_bytes,
+            free_bytes,
+            calls,
+            appends,
+            walked,
+            swept,
+            missing,
+            missing_bytes,
+            recopied,
+            recopied_bytes,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   serve     1 | incarnation | setup: lease | quarantine | more copies 32, units at each home 32 | generation | homes
-//!   describe  2
+//!   describe  2 | also one that cannot go on
 //!   do        3 | store | thread | number | a client's call
 //!   told      4 | store | thread | appends: key, behind 32 at 32, version 8 kind 32
 //!   connect   5 | thread | first packet to memory 32, to the client 32 | outstanding | store | generation
@@ -12,6 +12,7 @@
 //!   stop      9 | store | generation
 //!   reform    10 | address | the store
 //!   back      11 | address | time | piece 32, pieces 32 | words of the store | the store | words
+//!   changed   12 | home | copy | pass 32, unit 32
 //!   home      address | key 32, incarnation 32
 //!   input     kind 8, words 8 | when | client, number, call | client, append | key, outcome | client
 //! ```
@@ -29,6 +30,9 @@ use wire::roce::{Key, Psn};
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId};
 
 use super::store::{Home, Setup, Store};
+
+/// Parts of memory that have changed of which is told at a time.
+pub(crate) const MOST_CHANGED: usize = 1024;
 
 /// A connection begins, as its client says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,8 +52,8 @@ pub(crate) enum Ask {
     /// Be the metadata server of a new store, whose address was allocated in this incarnation of its home: in another one,
     /// it is somebody else's.
     Serve { incarnation: Incarnation, setup: Setup },
-    /// What is the store made of?
-    Describe,
+    /// What is the store made of? Of one whose server cannot go on, because all copies of something are dead, that is refused if not asked for.
+    Describe { failed_too: bool },
     /// A client's call. The same number again: the same call, whose answer was lost.
     Do { store: Home, thread: u16, number: u32, call: Call },
     /// A client tells what it has appended. Nobody answers.
@@ -67,6 +71,9 @@ pub(crate) enum Ask {
     Stop { store: Home, generation: u32 },
     /// A backup of the metadata server: this is what the store is made of by now.
     Reform { store: Store },
+    /// Memory: what has changed in this before that pass of that copy began, from this unit on? Pass 0: note it from now on. Answered are
+    /// units, first 32 and behind the last 32, at most [`MOST_CHANGED`].
+    Changed { home: Home, copy: u64, pass: u32, first: u32 },
     /// Be a backup of this store's metadata server, which knew this at that time: a piece of what it knew.
     Back { store: Store, at: Nanos, piece: u32, pieces: u32, words: Vec<u64> },
 }
@@ -78,7 +85,7 @@ impl Ask {
             Self::Serve { incarnation, setup } => {
                 [vec![1, u64::from(incarnation.0)], setup_words(setup)].concat()
             }
-            Self::Describe => vec![2],
+            Self::Describe { failed_too } => vec![2, (*failed_too).into()],
             Self::Do { store, thread, number, call } => {
                 let [addr, key] = home_words(store);
                 [vec![3, addr, key, u64::from(*thread), u64::from(*number)], call_words(call)].concat()
@@ -107,6 +114,10 @@ impl Ask {
                 let [addr, key] = home_words(store);
                 vec![9, addr, key, u64::from(*generation)]
             }
+            Self::Changed { home, copy, pass, first } => {
+                let [addr, key] = home_words(home);
+                vec![12, addr, key, *copy, u64::from(*pass) << 32 | u64::from(*first)]
+            }
             Self::Reform { store } => [vec![10, store.addr.bits()], store_words(store)].concat(),
             Self::Back { store, at, piece, pieces, words } => {
                 let its = store_words(store);
@@ -125,7 +136,7 @@ impl Ask {
                 incarnation: Incarnation(u32::try_from(incarnation).ok()?),
                 setup: setup_of(setup)?,
             }),
-            [2] => Some(Self::Describe),
+            [2, failed_too @ (0 | 1)] => Some(Self::Describe { failed_too: failed_too == 1 }),
             [3, addr, key, by, number, ref call @ ..] => {
                 let (store, number) = (home_of(&[addr, key]), u32::try_from(number).ok()?);
                 Some(Self::Do { store, thread: thread(by)?, number, call: call_of(call)? })
@@ -173,6 +184,10 @@ impl Ask {
                 let store = store_of(GlobalAddr::from_bits(addr), store)?;
                 let (piece, pieces) = ((pieces >> 32) as u32, pieces as u32);
                 Some(Self::Back { store, at: Nanos(at), piece, pieces, words: words.to_vec() })
+            }
+            [12, addr, key, copy, pass] => {
+                let (pass, first) = ((pass >> 32) as u32, pass as u32);
+                Some(Self::Changed { home: home_of(&[addr, key]), copy, pass, first })
             }
             _ => None,
         }
@@ -422,8 +437,9 @@ mod tests {
                 Ask::Serve { incarnation: Incarnation(u32::MAX), setup: two },
                 Ask::Stop { store: home, generation: u32::MAX },
                 Ask::Reform { store: store.clone() },
+                Ask::Changed { home, copy: u64::MAX, pass: u32::MAX, first: 7 },
                 Ask::Back { store, at: Nanos(u64::MAX), piece: u32::MAX, pieces: 7, words: vec![1, 2, 3] },
-                Ask::Describe,
+                Ask::Describe { failed_too: true },
                 Ask::Told { store: home, thread: 0, appends: vec![append; 3] },
                 Ask::Connect(connect),
                 Ask::Fence { node: NodeId(5), incarnation: Incarnation(u32::MAX) },
@@ -443,7 +459,9 @@ mod tests {
             &[3, 9, 9, 0, 0, 3, 1, 0],
             &[4, 9, 9, 0, 1, 1 << 32, 1],
             &[5, 0, 0, 0],
+            &[2, 2],
             &[7],
+            &[12, 9, 9, 0],
             &[8, 9, 9, 0, 0, 0x205],
             &[8, 9, 9, 0, 0, 5],
             &[8, 9, 9, 0, 0, 0x106, 1],

@@ -10,6 +10,7 @@
 //! | `session.rs` | [`Session`]: one client, one operation at a time |
 //! | `pauses.rs` | how long a client waits until it asks again |
 //! | `port.rs` | a client's queue pairs: verbs, and connections that break |
+//! | `copying.rs` | [`Copying`]: a part on its way to other memory, while clients go on |
 //! | `server.rs` | the metadata server |
 //! | `ask.rs` | what is asked of other nodes, as words |
 //! | `relay.rs` | the switch, which forwards verbs, and may steer |
@@ -19,6 +20,7 @@
 //! What must always hold: a verb whose outcome is not known is not executed any more when that is said; a call is executed once.
 
 mod ask;
+mod copying;
 mod fabric;
 mod pauses;
 mod port;
@@ -28,7 +30,8 @@ mod session;
 mod store;
 mod times;
 
-pub(crate) use ask::{Ask, Connect, store_of, store_words};
+pub(crate) use ask::{Ask, Connect, MOST_CHANGED, store_of, store_words};
+pub(crate) use copying::{Copying, LAST_PASS};
 pub(crate) use fabric::{Fabric, client_id};
 pub(crate) use relay::Relay;
 pub use relay::SteeringCounts;

@@ -5,13 +5,12 @@
 //! other memory has come in its place as far as this port knows; whoever learns of such memory executes nothing with the verb at which
 //! it does, for others of the same operation may have taken that copy for dead.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use chain::{Outcome, Replica, Verb};
 use nic::verbs::Remote;
 use wire::chain_pair::ChainPair;
-use wire::chains::{ENTRY_HEAD, EntryHead, Location, UNIT};
+use wire::chains::{ENTRY_HEAD, EntryHead, Location};
 use wire::roce::{Key, Psn};
 use wire::{Nanos, Refusal, SwitchEpoch};
 use zerocopy::IntoBytes as _;
@@ -24,13 +23,10 @@ use crate::actor::{Failure, ThreadContext};
 use crate::networked::verbs::chain_work::{Ended, Kind, Ticket, Work};
 
 /// How long a connection is tried before the memory counts as out of reach.
-const TIMEOUT: Nanos = Nanos(60_000_000_000);
+pub(super) const TIMEOUT: Nanos = Nanos(60_000_000_000);
 
 /// The store is of another generation than this port knows.
 const OUTDATED: Failure = Failure::Refused(Refusal::Outdated);
-
-/// Units that are copied at a time.
-const PIECE: u32 = 1024;
 
 /// A verb, and for which copy.
 pub(super) type Aimed = (Replica, Verb);
@@ -59,6 +55,14 @@ enum Aim {
     Dead,
     /// The store was of another generation. Now the port knows it.
     Outdated,
+}
+
+/// What a home that is dead is.
+enum Without {
+    /// A copy, of which there are others.
+    Copy,
+    /// Of a former generation. Now the port knows a later one.
+    Generation,
 }
 
 /// A client's queue pairs.
@@ -120,54 +124,18 @@ impl Port {
         }
     }
 
-    /// Copies units from one home to another one.
-    pub(super) fn copy<F: Fabric>(
-        &mut self,
-        fabric: &F,
-        context: &mut ThreadContext,
-        (from, to): (usize, usize),
-        units: Range<u32>,
-    ) -> Result<(), Failure> {
-        let pair_to = |node| ChainPair::of_client(fabric.me(), node, self.thread).number();
-        let homes = [from, to].map(|home| self.store.setup.homes[home]);
-        let pairs = homes.map(|home| pair_to(home.addr.home()));
-        for first in units.clone().step_by(PIECE as usize) {
-            let len = PIECE.min(units.end - first) as usize * UNIT as usize;
-            let [source, target] =
-                homes.map(|home| Remote { key: home.key, address: u64::from(first) * UNIT });
-            let began = fabric.now();
-            loop {
-                self.connect(fabric, context, from)?;
-                self.connect(fabric, context, to)?;
-                let read = Kind::Read { remote: source, len: len as u32 };
-                let read = Work::of_chain(homes[0].addr.home(), read, Box::default(), 0, pairs[0]);
-                let copied = fabric.execute(context, read).and_then(|ended| {
-                    let Ended::Answer(words) = ended else { return Err(Failure::Broken) };
-                    let write = Kind::Write { remote: target };
-                    let write = Work::of_chain(homes[1].addr.home(), write, words, len, pairs[1]);
-                    fabric.execute(context, write)
-                });
-                match copied {
-                    Ok(_) => break,
-                    Err(Failure::Broken) if fabric.now().saturating_sub(began) < TIMEOUT => {
-                        for home in [from, to] {
-                            self.connected[self.at[home]] = None;
-                        }
-                    }
-                    Err(why) => return Err(why),
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// The same, whose reads are of what they ask for, whatever a switch knows.
     pub(super) fn reading_as_asked(self) -> Self {
         Self { as_asked: true, ..self }
     }
 
+    /// The connection to a home has broken.
+    pub(super) fn disconnected(&mut self, home: usize) {
+        self.connected[self.at[home]] = None;
+    }
+
     /// Begins a connection where there is none.
-    fn connect<F: Fabric>(
+    pub(super) fn connect<F: Fabric>(
         &mut self,
         fabric: &F,
         context: &mut ThreadContext,
@@ -230,11 +198,27 @@ impl Port {
         fabric.introduce(context, said)
     }
 
-    /// Something at a home has failed: is that because the home is dead, and are there other copies of what it has?
-    fn is_dead<F: Fabric>(&self, fabric: &F, home: usize) -> bool {
+    /// A connection to a home cannot be begun. The home is dead, and there are other copies of what it has, maybe of a later generation only.
+    ///
+    /// # Errors
+    /// If that is not so: for this reason, or because no copy is left in any generation.
+    fn without<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        context: &mut ThreadContext,
+        home: usize,
+        why: Failure,
+    ) -> Result<Without, Failure> {
         let is_up = |home: &Home| fabric.incarnation_of(home.addr.home()) == Some(home.incarnation);
         let setup = &self.store.setup;
-        setup.copies > 1 && !is_up(&setup.homes[home]) && setup.has_copies(home, is_up)
+        let is_dead = setup.copies > 1 && !is_up(&setup.homes[home]);
+        if is_dead && setup.has_copies(home, is_up) {
+            Ok(Without::Copy)
+        } else if is_dead || why == OUTDATED {
+            self.learn(fabric, context).map(|()| Without::Generation)
+        } else {
+            Err(why)
+        }
     }
 
     /// The work that a verb is.
@@ -249,9 +233,12 @@ impl Port {
         let Some((home, most)) = self.store.setup.home_of(at, replica) else { return Ok(Aim::Nowhere) };
         match self.connect(fabric, context, home) {
             Ok(()) => {}
-            Err(OUTDATED) => return self.learn(fabric, context).map(|()| Aim::Outdated),
-            Err(_) if self.is_dead(fabric, home) => return Ok(Aim::Dead),
-            Err(why) => return Err(why),
+            Err(why) => {
+                return Ok(match self.without(fabric, context, home, why)? {
+                    Without::Copy => Aim::Dead,
+                    Without::Generation => Aim::Outdated,
+                });
+            }
         }
         let memory = &self.store.setup.homes[home];
         let (remote, node) = (Remote { key: memory.key, address: at.offset() }, memory.addr.home());
@@ -384,16 +371,17 @@ impl Port {
             Err(why) => {
                 let anew = match why {
                     Failure::Broken => {
-                        self.connected[self.at[home]] = None;
+                        self.disconnected(home);
                         self.connect(fabric, context, home)
                     }
                     why => Err(why),
                 };
                 return match anew {
                     Ok(()) => Ok(Outcome::Unknown),
-                    Err(OUTDATED) => self.learn(fabric, context).map(|()| Outcome::Unknown),
-                    Err(_) if self.is_dead(fabric, home) => Ok(Outcome::Dead),
-                    Err(why) => Err(why),
+                    Err(why) => Ok(match self.without(fabric, context, home, why)? {
+                        Without::Copy => Outcome::Dead,
+                        Without::Generation => Outcome::Unknown,
+                    }),
                 };
             }
         };

@@ -5,7 +5,6 @@
 //! however often it comes; a dead client is swept after every memory has been told to execute nothing of it any more, and a backup
 //! takes over after the same was done to the servers before it.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -60,17 +59,34 @@ pub struct ServerCounts {
     pub swept: u64,
     /// Copies of parts that have no memory now, as theirs has died; and backups of metadata servers that are none any more.
     pub missing: u64,
+    /// Bytes that those copies of parts had, as far as the store uses them.
+    pub bytes_missing: u64,
     /// Copies of parts that were made anew.
     pub recopied: u64,
+    /// Bytes that were copied for that.
+    pub bytes_recopied: u64,
 }
 
 impl ServerCounts {
-    pub(crate) const WORDS: usize = 10;
+    pub(crate) const WORDS: usize = 12;
 
     pub(crate) fn words(&self) -> [u64; Self::WORDS] {
-        let Self { stores, keys, bytes_made, bytes_free, calls, appends, walked, swept, missing, recopied } =
-            *self;
-        [stores, keys, bytes_made, bytes_free, calls, appends, walked, swept, missing, recopied]
+        let Self { stores, keys, bytes_made, bytes_free, calls, appends, walked, swept, .. } = *self;
+        let Self { missing, bytes_missing, recopied, bytes_recopied, .. } = *self;
+        [
+            stores,
+            keys,
+            bytes_made,
+            bytes_free,
+            calls,
+            appends,
+            walked,
+            swept,
+            missing,
+            bytes_missing,
+            recopied,
+            bytes_recopied,
+        ]
     }
 
     pub(crate) fn of_words(mut next: impl FnMut() -> u64) -> Self {
@@ -84,7 +100,9 @@ impl ServerCounts {
             walked: next(),
             swept: next(),
             missing: next(),
+            bytes_missing: next(),
             recopied: next(),
+            bytes_recopied: next(),
         }
     }
 
@@ -188,29 +206,16 @@ impl Server {
         may
     }
 
-    /// So many copies of parts were made anew.
-    pub(crate) fn count_recopied(&self, copies: usize) {
-        self.state().counts.recopied += copies as u64;
+    /// So many copies of parts were made anew, or so many bytes of one were copied.
+    pub(crate) fn count_recopied(&self, copies: u64, bytes: u64) {
+        let counts = &mut self.state().counts;
+        counts.recopied += copies;
+        counts.bytes_recopied += bytes;
     }
 
     /// Units that were ever given to clients: nobody has written behind those.
     pub(crate) fn units_made(&self) -> u32 {
         self.state().machine.machine().memory().0
-    }
-
-    /// Copies units of a store of the next generation, for which nobody else has a connection, from one home to another one.
-    pub(crate) fn copy<F: Fabric>(
-        &self,
-        (fabric, context): (&F, &mut ThreadContext),
-        next: &Arc<Store>,
-        homes: (usize, usize),
-        units: Range<u32>,
-    ) -> Result<(), Failure> {
-        let mut port = self.port.lock().unwrap_or_else(PoisonError::into_inner);
-        if port.store.setup.generation < next.setup.generation {
-            port.reformed(Arc::clone(next));
-        }
-        port.copy(fabric, context, homes, units)
     }
 
     fn state(&self) -> MutexGuard<'_, ServerState> {
@@ -350,6 +355,11 @@ impl Server {
     /// It cannot go on: something that it needs is down.
     pub(crate) fn fail(&self, why: Failure) {
         self.state().failed = Some(why);
+    }
+
+    /// Why it cannot, if so.
+    pub(crate) fn failed(&self) -> Option<Failure> {
+        self.state().failed
     }
 
     /// Lives of nodes that have clients here.

@@ -3,6 +3,7 @@
 //! What must always hold: each unit is in as many homes' memories as it has copies, at different nodes, and so is each slot; a client is in
 //! one thread's hands.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chain::Replica;
@@ -127,6 +128,14 @@ impl Setup {
         Shape::Chain { first, units: each + margin }
     }
 
+    /// The units of a part, and those behind it that are in the same memory.
+    pub(crate) fn units_of(each: u32, part: usize, parts: usize) -> Range<u32> {
+        let Shape::Chain { first, units } = Self::shape(each, part, parts) else {
+            unreachable!("that is what it is made of")
+        };
+        first..first + units
+    }
+
     /// Units that all homes have together. None: there are not so many numbers.
     pub fn units(each: u32, homes: usize) -> Option<u32> {
         let all = u64::from(each) * homes as u64 + u64::from(Self::MARGIN);
@@ -136,13 +145,10 @@ impl Setup {
     /// The home of a copy of a slot, and how many of its bytes may be read; none if it is in no memory.
     pub(super) fn home_of(&self, at: Location, replica: Replica) -> Option<(usize, u32)> {
         let (part, parts) = (((at.unit() - 1) / self.each) as usize, self.parts());
-        let Shape::Chain { first, units } = Self::shape(self.each, part, parts) else {
-            unreachable!("that is what it is made of")
-        };
         if part >= parts || replica.0 >= self.copies {
             return None;
         }
-        let left = (u64::from(first + units) - u64::from(at.unit())) * wire::chains::UNIT;
+        let left = u64::from(Self::units_of(self.each, part, parts).end - at.unit()) * wire::chains::UNIT;
         Some((self.number_of(part, replica), at.class().bytes().min(left) as u32))
     }
 }
@@ -228,6 +234,11 @@ impl Pools {
             }
             None => Err(Failure::NoSlot),
         }
+    }
+
+    /// Nobody has that number any more.
+    pub(crate) fn give_back(&self, thread: u16) {
+        self.state().free.push(thread);
     }
 
     /// A client of this store: one that knows something already, if there is one.

@@ -74,4 +74,9 @@ impl<T: PartialEq> Exported<T> {
     pub fn get(&self, key: Key) -> Option<&T> {
         self.by_key.get(&key)
     }
+
+    /// The same, to change what the driver has of it.
+    pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
+        self.by_key.get_mut(&key)
+    }
 }

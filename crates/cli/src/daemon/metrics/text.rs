@@ -224,6 +224,7 @@ fn chains(page: &mut Page, node: &str, chains: &Chains) {
             "Copies of parts of stores, and backups of their metadata servers, that have died and were not replaced.",
             chains.missing,
         ),
+        ("rackmem_chains_missing_bytes", "Bytes that those copies had.", chains.missing_bytes),
     ] {
         page.add(MetricKind::Gauge, name, help, &labels, count);
     }
@@ -233,6 +234,7 @@ fn chains(page: &mut Page, node: &str, chains: &Chains) {
         ("rackmem_chains_walked", "Entries that the servers looked at themselves.", chains.walked),
         ("rackmem_chains_swept", "Clients that died, and whose slots came back.", chains.swept),
         ("rackmem_chains_recopied", "Copies of parts of stores that were made anew.", chains.recopied),
+        ("rackmem_chains_recopied_bytes", "Bytes that were copied for that.", chains.recopied_bytes),
     ] {
         page.add(MetricKind::Counter, name, help, &labels, count);
     }

@@ -108,8 +108,9 @@ pub(super) fn tables(status: &Status, before: Option<(Vec<Lock>, Duration)>) -> 
             if chains.missing > 0 {
                 let _ = writeln!(
                     text,
-                    "  these stores lack {} copies of parts, or backups of their metadata server: their nodes have died",
-                    chains.missing
+                    "  these stores lack {} copies of parts, or backups of their metadata server: their nodes have died; {} are to be copied",
+                    chains.missing,
+                    Bytes(chains.missing_bytes)
                 );
             }
         }

@@ -47,16 +47,7 @@ impl Fabric for NetworkedNode {
     }
 
     fn current(&self, context: &mut ThreadContext, store: &Store) -> Result<Arc<Store>, Failure> {
-        if let Some(leader) = store.server(|node| self.incarnation_of(node)) {
-            match self.ask_what_it_is(context, (leader, store.addr)) {
-                Ok(current) if current.is(store) => return Ok(current),
-                Ok(_) => return Err(Refusal::Unallocated.into()),
-                Err(Failure::Refused(Refusal::NodeDown)) => {}
-                Err(why) => return Err(why),
-            }
-        }
-        // None of those that were servers: others may have become some.
-        self.look_for(context, store.addr, |current| current.is(store))
+        self.as_it_is(context, store, false)
     }
 
     fn steering(&self) -> Option<Steering> {

@@ -120,8 +120,8 @@ impl NetworkedNode {
         let servers: Vec<_> = self.chains.servers().values().cloned().collect();
         let mut sum = ServerCounts::default();
         for server in servers {
-            let missing = if server.leads() { self.missing(&server.store()) } else { 0 };
-            sum.add(&ServerCounts { missing, ..server.counts() });
+            let (missing, bytes_missing) = if server.leads() { self.missing(&server) } else { (0, 0) };
+            sum.add(&ServerCounts { missing, bytes_missing, ..server.counts() });
         }
         sum
     }
@@ -163,28 +163,48 @@ impl NetworkedNode {
 }
 
 impl NetworkedNode {
-    /// What a node that looks after a store says of it.
+    /// What a node that looks after a store says of it; also of one that cannot go on, or not.
     fn ask_what_it_is(
         &self,
         context: &mut ThreadContext,
         at: (NodeId, GlobalAddr),
+        failed_too: bool,
     ) -> Result<Arc<Store>, Failure> {
-        let reply = self.ask_chain(context, at, &Ask::Describe)?;
+        let reply = self.ask_chain(context, at, &Ask::Describe { failed_too })?;
         let Reply::Words(words) = reply else { return Err(Failure::Broken) };
         store_of(at.1, &words).map(Arc::new).ok_or(Failure::Broken)
+    }
+
+    /// A store as it is by now.
+    fn as_it_is(
+        &self,
+        context: &mut ThreadContext,
+        store: &Store,
+        failed_too: bool,
+    ) -> Result<Arc<Store>, Failure> {
+        if let Some(leader) = store.server(|node| self.incarnation_of(node)) {
+            match self.ask_what_it_is(context, (leader, store.addr), failed_too) {
+                Ok(now) if now.is(store) => return Ok(now),
+                Ok(_) => return Err(Refusal::Unallocated.into()),
+                Err(Failure::Refused(Refusal::NodeDown)) if self.incarnation_of(leader).is_none() => {}
+                Err(why) => return Err(why),
+            }
+        }
+        // None of those that were servers: others may have become some.
+        self.look_for(context, (store.addr, failed_too), |now| now.is(store))
     }
 
     /// Asks all nodes for a store that a backup looks after. Locked: one is about to.
     fn look_for(
         &self,
         context: &mut ThreadContext,
-        addr: GlobalAddr,
+        (addr, failed_too): (GlobalAddr, bool),
         is_it: impl Fn(&Store) -> bool,
     ) -> Result<Arc<Store>, Failure> {
         let mut found = Err(Refusal::NodeDown.into());
         let all = (0..self.nodes_known() as u16).map(NodeId);
         for node in all.filter(|node| self.incarnation_of(*node).is_some()) {
-            match self.ask_what_it_is(context, (node, addr)) {
+            match self.ask_what_it_is(context, (node, addr), failed_too) {
                 Ok(store) if is_it(&store) => return Ok(store),
                 Err(why @ Failure::Refused(Refusal::Locked)) => found = Err(why),
                 _ => {}
@@ -256,10 +276,10 @@ impl Chains for NetworkedNode {
     ) -> Result<Arc<Store>, Failure> {
         let began = self.now();
         loop {
-            let at_its_home = self.ask_what_it_is(context, (addr.home(), addr));
+            let at_its_home = self.ask_what_it_is(context, (addr.home(), addr), true);
             let Err(why @ Failure::Refused(_)) = at_its_home else { return at_its_home };
             // It may be one whose name died with a node, and that a backup looks after, or is about to.
-            match self.look_for(context, addr, |_| true) {
+            match self.look_for(context, (addr, true), |_| true) {
                 Err(Failure::Refused(Refusal::Locked)) if self.now().saturating_sub(began) < TAKEOVER => {
                     self.pass_time(context);
                 }
@@ -275,7 +295,7 @@ impl Chains for NetworkedNode {
         store: &Arc<Store>,
     ) -> Result<Arc<Store>, Failure> {
         // Its memory may be elsewhere by now.
-        let now = self.current(context, store).unwrap_or_else(|_| Arc::clone(store));
+        let now = self.as_it_is(context, store, true).unwrap_or_else(|_| Arc::clone(store));
         self.end_servers(context, &now)?;
         Ok(now)
     }

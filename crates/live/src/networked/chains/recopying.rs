@@ -1,21 +1,25 @@
 //! Memory in the place of what has died: copies of a store are made anew, by its metadata server's thread; and backups of that.
 //!
 //! ```text
-//!   memory at another node is allocated                     or: another node is told all that the server knows
+//!   memory at another node is allocated,                    or: another node is told all that the server knows
+//!   and gets what the copy has that `Replica::source` names,
+//!   in passes, while clients go on ([`Copying`])
 //!   stop      no client of the store is connected to any memory of it, and none begins that goes by what it was
-//!   copy      from the copy that `Replica::source` names
+//!   copy      what has changed since the last pass
 //!   reform    servers know of the new memory, and of the new backup; then clients are told that ask
 //! ```
-//! While memory is copied, clients wait. What must always hold: the server has nothing else in flight; nobody is connected to memory of
-//! which is copied; whoever may take over knows of memory and of servers before clients do; and whatever fails, the store goes on with what it has.
+//! One copy at a time; between two pieces of it the server does its other work. What must always hold: what counts as a copy is what its
+//! source was when nobody was connected to that any more; whoever may take over knows of memory and of servers before clients do; and
+//! whatever fails, the store goes on with what it has.
 
-use std::sync::Arc;
+use std::ops::Range;
 
 use nic::regions::{Call, Reply};
+use wire::chains::UNIT;
 use wire::{Discipline, Incarnation, NodeId, Refusal};
 
 use crate::actor::{Allocated, Failure, ThreadContext};
-use crate::chains::{Ask, Fabric as _, Home, Server, Setup, Store};
+use crate::chains::{Ask, Copying, Fabric as _, Home, LAST_PASS, MOST_CHANGED, Server, Setup, Store};
 use crate::memory::regions::Shape;
 use crate::networked::node::NetworkedNode;
 
@@ -24,19 +28,26 @@ const PIECE: usize = 1024;
 /// How often a new backup is sent what it lacks, until it has what the others have.
 const ROUNDS: usize = 64;
 
+/// The units that a home has, and that were ever given to clients: behind those nothing was written.
+fn used(setup: &Setup, number: usize, server: &Server) -> Range<u32> {
+    let (part, _) = setup.copy_at(number);
+    let Range { start, end } = Setup::units_of(setup.each, part, setup.parts());
+    start..end.min(server.units_made() + 1).max(start)
+}
+
 impl NetworkedNode {
     pub(super) fn is_up(&self, home: &Home) -> bool {
         self.incarnation_of(home.addr.home()) == Some(home.incarnation)
     }
 
-    /// Copies and backups of a store that have died, and that nothing has come in the place of.
-    pub(super) fn missing(&self, store: &Store) -> u64 {
-        let servers = usize::from(store.setup.copies).saturating_sub(self.servers_up(store).len());
-        (self.missing_copies(&store.setup) + servers) as u64
-    }
-
-    fn missing_copies(&self, setup: &Setup) -> usize {
-        setup.homes.iter().filter(|home| !self.is_up(home)).count()
+    /// Copies and backups of a store that have died, and that nothing has come in the place of; and the bytes of those copies.
+    pub(super) fn missing(&self, server: &Server) -> (u64, u64) {
+        let store = server.store();
+        let servers = usize::from(store.setup.copies).saturating_sub(self.servers_up(&store).len());
+        let homes = &store.setup.homes;
+        let dead = (0..homes.len()).filter(|number| !self.is_up(&homes[*number]));
+        let units: Vec<u64> = dead.map(|number| used(&store.setup, number, server).len() as u64).collect();
+        ((units.len() + servers) as u64, units.iter().sum::<u64>() * UNIT)
     }
 
     fn servers_up(&self, store: &Store) -> Vec<(NodeId, Incarnation)> {
@@ -44,28 +55,123 @@ impl NetworkedNode {
         store.servers.iter().filter(is_up).copied().collect()
     }
 
-    /// Looks for memory in the place of homes that are dead, and copies to it what they had.
+    /// Looks for memory in the place of a home that is dead, or copies some of what that had. True if there was anything to do.
     pub(super) fn replace_the_dead(
         &self,
         context: &mut ThreadContext,
         server: &Server,
-    ) -> Result<(), Failure> {
-        let store = server.store();
-        let missing = self.missing_copies(&store.setup);
-        if missing == 0 || store.setup.copies == 1 || !server.may_try(self.now()) {
-            return Ok(());
-        }
-        let mut setup = store.setup.clone();
-        let mut found = Vec::new();
-        for number in 0..setup.homes.len() {
-            if !self.is_up(&setup.homes[number])
-                && let Some(home) = self.home_for(context, &setup, number)
-            {
-                setup.homes[number] = home;
-                found.push((number, home));
+        copying: &mut Option<Copying>,
+    ) -> Result<bool, Failure> {
+        let Some(mut this) = copying.take() else {
+            *copying = self.begin_copying(context, server)?;
+            return Ok(copying.is_some());
+        };
+        match self.go_on_copying(context, server, &mut this) {
+            Ok(true) => self.chains.pools.give_back(this.thread()),
+            Ok(false) => *copying = Some(this),
+            Err(why) => {
+                self.give_up_copying(context, &this);
+                if why == Failure::Fenced {
+                    return Err(why);
+                }
             }
         }
-        if found.is_empty() { Ok(()) } else { self.reform(context, server, found, store.servers.clone()) }
+        Ok(true)
+    }
+
+    /// A copy is not made after all.
+    pub(super) fn give_up_copying(&self, context: &mut ThreadContext, copying: &Copying) {
+        let [_, home] = copying.homes();
+        self.give_back(context, home);
+        self.chains.pools.give_back(copying.thread());
+    }
+
+    fn begin_copying(
+        &self,
+        context: &mut ThreadContext,
+        server: &Server,
+    ) -> Result<Option<Copying>, Failure> {
+        let store = server.store();
+        let Setup { copies, homes, .. } = &store.setup;
+        let Some(number) = homes.iter().position(|home| !self.is_up(home)) else { return Ok(None) };
+        if *copies == 1 || !server.may_try(self.now()) {
+            return Ok(None);
+        }
+        let (part, dead) = store.setup.copy_at(number);
+        let lives = |other| self.is_up(&homes[store.setup.number_of(part, other)]);
+        let source = dead.source(*copies, lives).ok_or(Refusal::NodeDown)?;
+        let from = store.setup.number_of(part, source);
+        let Some(home) = self.home_for(context, &store.setup, number) else { return Ok(None) };
+        let Ok(thread) = self.chains.pools.thread() else {
+            self.give_back(context, home);
+            return Ok(None);
+        };
+        let (units, name) = (used(&store.setup, number, server), (self.next_number(), thread));
+        let copying = Copying::new(&store, (number, home, from), units, name);
+        match self.changed(context, &copying, 0) {
+            Ok(_) => Ok(Some(copying)),
+            Err(why) => {
+                self.give_up_copying(context, &copying);
+                if why == Failure::Fenced { Err(why) } else { Ok(None) }
+            }
+        }
+    }
+
+    /// Copies a piece, or what is left with clients stopped. True if the copy counts then.
+    fn go_on_copying(
+        &self,
+        context: &mut ThreadContext,
+        server: &Server,
+        copying: &mut Copying,
+    ) -> Result<bool, Failure> {
+        if server.has_ended() || !copying.homes().iter().all(|home| self.is_up(home)) {
+            return Err(Refusal::NodeDown.into());
+        }
+        // Another generation has begun meanwhile, with another backup.
+        copying.follow(&server.store());
+        if !copying.has_passed() {
+            server.count_recopied(0, copying.step(self, context)?);
+        } else {
+            self.begin_pass(context, copying)?;
+        }
+        if !copying.is_near() {
+            return Ok(false);
+        }
+        let servers = server.store().servers.clone();
+        self.reform(context, server, Some(copying), servers)?;
+        Ok(true)
+    }
+
+    fn begin_pass(&self, context: &mut ThreadContext, copying: &mut Copying) -> Result<(), Failure> {
+        let changed = self.changed(context, copying, copying.next_pass())?;
+        copying.begin_pass(changed);
+        Ok(())
+    }
+
+    /// What has changed at a copy's source before that pass began.
+    fn changed(
+        &self,
+        context: &mut ThreadContext,
+        copying: &Copying,
+        pass: u32,
+    ) -> Result<Vec<Range<u32>>, Failure> {
+        let ([home, _], copy) = (copying.homes(), copying.name);
+        let mut units: Vec<Range<u32>> = Vec::new();
+        loop {
+            let first = units.last().map_or(0, |last| last.end);
+            let ask = Ask::Changed { home, copy, pass, first };
+            match self.ask_chain(context, (home.addr.home(), home.addr), &ask) {
+                Ok(Reply::Words(words)) => {
+                    units.extend(words.iter().map(|word| (word >> 32) as u32..*word as u32));
+                    if words.len() < MOST_CHANGED {
+                        return Ok(units);
+                    }
+                }
+                Err(Failure::Broken) if self.is_up(&home) => self.pass_time(context),
+                Ok(_) => return Err(Failure::Broken),
+                Err(why) => return Err(why),
+            }
+        }
     }
 
     /// Memory for what this home had, at a node that has no other copy of it: that with the fewest homes of the store.
@@ -138,7 +244,7 @@ impl NetworkedNode {
         let is_backup = self.give(context, server, (node, its))?;
         if is_backup {
             servers.push((node, its));
-            self.reform(context, server, Vec::new(), servers)?;
+            self.reform(context, server, None, servers)?;
         } else {
             server.backup_has(node, None);
         }
@@ -179,12 +285,15 @@ impl NetworkedNode {
         Ok(false)
     }
 
-    /// The store's next generation: with these homes in the place of dead ones, or with the same ones as before; and with these servers.
+    /// The store's next generation: with a copy in the place of a dead one, or with the same ones as before; and with these servers.
+    ///
+    /// # Errors
+    /// If that copy cannot be made. The next generation has begun all the same.
     pub(super) fn reform(
         &self,
         context: &mut ThreadContext,
         server: &Server,
-        found: Vec<(usize, Home)>,
+        mut copying: Option<&mut Copying>,
         servers: Vec<(NodeId, Incarnation)>,
     ) -> Result<(), Failure> {
         let store = server.store();
@@ -192,31 +301,40 @@ impl NetworkedNode {
             return Ok(());
         }
         let generation = self.stop(context, &store)?;
-        let mut setup = Setup { generation, ..store.setup.clone() };
-        for (number, home) in &found {
-            setup.homes[*number] = *home;
-        }
-        let next = Arc::new(store.with(setup.clone()));
-        let mut copied = Vec::new();
-        for (number, home) in found {
-            match self.copy(context, server, (&store, &next), number) {
-                Ok(()) => copied.push(home),
-                Err(why) => {
-                    setup.homes[number] = store.setup.homes[number];
-                    self.give_back(context, home);
-                    if why == Failure::Fenced {
-                        return Err(why);
-                    }
-                }
+        let same = Store { servers, ..store.with(Setup { generation, ..store.setup.clone() }) };
+        let copied = match &mut copying {
+            Some(copying) => {
+                copying.follow(&same);
+                self.finish(context, server, copying)
             }
-        }
-        let now = Store { servers, ..store.with(setup) };
-        server.count_recopied(copied.len());
+            None => Ok(()),
+        };
+        let now = match copying {
+            Some(copying) if copied.is_ok() => {
+                server.count_recopied(1, 0);
+                copying.store().clone()
+            }
+            _ => same,
+        };
         self.tell_servers(context, &now)?;
         server.adopt(now);
-        if server.has_ended() {
-            copied.into_iter().for_each(|home| self.give_back(context, home));
-        }
+        // What it is to give back, who ends it has not heard of.
+        if server.has_ended() { Err(Failure::Broken) } else { copied }
+    }
+
+    /// Nobody is connected to what is copied any more, nor is anybody going to be.
+    fn finish(
+        &self,
+        context: &mut ThreadContext,
+        server: &Server,
+        copying: &mut Copying,
+    ) -> Result<(), Failure> {
+        let mut bytes = copying.end_pass(self, context)?;
+        self.begin_pass(context, copying)?;
+        bytes += copying.end_pass(self, context)?;
+        server.count_recopied(0, bytes);
+        // If nobody hears of that, what changes is noted for nothing, until it is copied again.
+        let _ = self.changed(context, copying, LAST_PASS);
         Ok(())
     }
 
@@ -251,26 +369,6 @@ impl NetworkedNode {
             // Another server had begun with it.
             generation += 1;
         }
-    }
-
-    /// Copies what a home had to the one in its place.
-    fn copy(
-        &self,
-        context: &mut ThreadContext,
-        server: &Server,
-        (store, next): (&Store, &Arc<Store>),
-        number: usize,
-    ) -> Result<(), Failure> {
-        let Setup { each, copies, homes, .. } = &store.setup;
-        let (part, dead) = store.setup.copy_at(number);
-        let lives = |other| self.is_up(&homes[store.setup.number_of(part, other)]);
-        let source = dead.source(*copies, lives).ok_or(Refusal::NodeDown)?;
-        let Shape::Chain { first, units } = Setup::shape(*each, part, store.setup.parts()) else {
-            unreachable!("that is what it is made of")
-        };
-        let end = (first + units).min(server.units_made() + 1);
-        let from = store.setup.number_of(part, source);
-        server.copy((self, context), next, (from, number), first..end.max(first))
     }
 
     /// All other servers know what the store is made of.

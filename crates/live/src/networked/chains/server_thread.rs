@@ -87,7 +87,7 @@ impl NetworkedNode {
         self.look_at_memories(server)?;
         // What the former one had begun to copy nobody knows of: it is done anew.
         let behind = &store.servers[place..];
-        self.reform(context, server, Vec::new(), behind.to_vec())?;
+        self.reform(context, server, None, behind.to_vec())?;
         server.take_over(&behind[1..]);
         Ok(true)
     }
@@ -182,12 +182,16 @@ impl NetworkedNode {
 pub(super) fn serve_store(node: &Weak<NetworkedNode>, server: &Server) {
     let mut context = ThreadContext::new(server.store().addr.bits());
     let mut epoch = node.upgrade().map_or(SwitchEpoch(0), |node| node.epoch());
+    let mut copying = None;
     loop {
         let Some(node) = node.upgrade() else { return };
         if node.stop.load(Ordering::Acquire) || node.lease().is_fenced() {
             return;
         }
         if server.has_ended() {
+            if let Some(copying) = &copying {
+                node.give_up_copying(&mut context, copying);
+            }
             if let Some(over) = server.store().setup.over(node.next_number())
                 && node.is_steered()
             {
@@ -204,16 +208,16 @@ pub(super) fn serve_store(node: &Weak<NetworkedNode>, server: &Server) {
                 server.fail(why);
             }
         }
-        let lead = |context: &mut ThreadContext| {
+        let mut lead = |context: &mut ThreadContext| {
             if !node.take_over(context, server)? {
                 return node.look_at_memories(server).map(|()| false);
             }
             node.sweep_the_dead(context, server)?;
             node.look_at_memories(server)?;
-            node.replace_the_dead(context, server)?;
+            let copied = node.replace_the_dead(context, server, &mut copying)?;
             node.replace_dead_backups(context, server)?;
             let told = node.tell_backups(context, server, None)?;
-            Ok(server.work(&*node, context) || told)
+            Ok(server.work(&*node, context) || told || copied)
         };
         let worked = lead(&mut context).unwrap_or_else(|why| {
             server.fail(why);

@@ -2,6 +2,7 @@
 //!
 //! What must always hold: an answer waits for nobody; what has to wait is refused as locked, and asked again.
 
+use std::ops::Range;
 use std::sync::{Arc, PoisonError};
 
 use wire::chain_pair::{ChainPair, End};
@@ -9,7 +10,7 @@ use wire::{Discipline, GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
 
 use super::server_thread::serve_store;
 use crate::actor::Failure;
-use crate::chains::{Ask, Connect, Fabric as _, Server, Store, client_id, store_words};
+use crate::chains::{Ask, Connect, Fabric as _, MOST_CHANGED, Server, Store, client_id, store_words};
 use crate::networked::node::NetworkedNode;
 use crate::networked::verbs::chain_work::Beginning;
 use chain::words::answer_words;
@@ -59,10 +60,23 @@ impl NetworkedNode {
                 let (store, decide_after) = (Arc::new(store), self.chains.decide_after);
                 self.begin_server(Server::new(store, place == 0, thread, decide_after))
             }
-            Ask::Describe => Ok(Reply::Words(store_words(&self.server_or_why(addr)?.store()).into())),
+            Ask::Describe { failed_too } => {
+                let server = self.server_or_why(addr)?;
+                match server.failed().filter(|_| !failed_too) {
+                    None => Ok(Reply::Words(store_words(&server.store()).into())),
+                    Some(Failure::Refused(why)) => Err(why),
+                    Some(_) => Err(Refusal::NodeDown),
+                }
+            }
             Ask::Stop { store, generation } => {
                 let least = self.verbs.enter().end_chains_before(store, generation);
                 Ok(Reply::Words([u64::from(least)].into()))
+            }
+            Ask::Changed { home, copy, pass, first } => {
+                let pass = ((from, copy), pass);
+                let units = self.verbs.enter().changed(&home, pass, (first, MOST_CHANGED))?;
+                let word = |units: &Range<u32>| u64::from(units.start) << 32 | u64::from(units.end);
+                Ok(Reply::Words(units.iter().map(word).collect()))
             }
             Ask::Reform { store } => {
                 self.server_of(addr, &store.name).ok_or(Refusal::Unallocated)?.adopt(store);

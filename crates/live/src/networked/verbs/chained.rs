@@ -5,23 +5,25 @@
 //! and nobody knows whether it was done.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use nic::verbs::{Completion, CqNumber, Depth, PostError, Status, ToReceive, ToSend};
 use sorted::Map;
 use transport::Contents;
 use wire::chain_pair::{ChainPair, End};
-use wire::chains::Class;
+use wire::chains::{Class, UNIT};
 use wire::roce::{Key, Packet, Psn, QpNumber};
 use wire::{Incarnation, Nanos, NodeId, Refusal};
 
-use super::memory::Same;
+use super::changes::{Changes, Copyist};
+use super::memory::Served;
 use super::nic::{Nic, Way};
 use super::ticket::Ended;
 use super::works::{What, Work};
 use crate::actor::Failure;
-use crate::chains::Home;
-use crate::memory::regions::Region;
+use crate::chains::{Home, LAST_PASS};
+use crate::memory::regions::{Region, Shape};
 
 /// Work that is posted to a queue pair at a time.
 const SENDS: usize = 64;
@@ -168,7 +170,37 @@ impl Nic {
     /// What this NIC calls a region.
     pub(crate) fn export(&mut self, region: &Arc<Region>) -> Option<Key> {
         let Self { bytes, device, .. } = self;
-        bytes.exported.key_of(device, (region.addr(), region.shape()), Same(Arc::clone(region)))
+        bytes.exported.key_of(device, (region.addr(), region.shape()), Served::new(Arc::clone(region)))
+    }
+
+    /// Units of a store's memory that others have changed until a copyist's pass began, from this one on: some of them. With pass 0
+    /// they are noted from now on, and with the last one not any more.
+    ///
+    /// # Errors
+    /// If that memory is not there any more, or somebody else copies it by now.
+    pub(crate) fn changed(
+        &mut self,
+        home: &Home,
+        (by, pass): (Copyist, u32),
+        (first, most): (u32, usize),
+    ) -> Result<Vec<Range<u32>>, Refusal> {
+        let served = self.bytes.exported.get_mut(home.key);
+        let served = served.filter(|served| served.is_alive() && served.addr() == home.addr);
+        let served = served.ok_or(Refusal::Unallocated)?;
+        let Shape::Chain { first: base, units } = served.shape() else { return Err(Refusal::Unallocated) };
+        match pass {
+            0 => served.changes = Some(Changes::new(by, u64::from(units) * UNIT)),
+            LAST_PASS => drop(served.changes.take_if(|changes| changes.is_for(by))),
+            _ => {
+                let changes = served.changes.as_mut().and_then(|changes| changes.at(by, pass));
+                let offset = u64::from(first.saturating_sub(base)) * UNIT;
+                let unit = |byte: u64| base + (byte / UNIT) as u32;
+                let changed = changes.ok_or(Refusal::Outdated)?.from(offset).take(most);
+                let units = changed.map(|bytes| unit(bytes.start)..unit(bytes.end).min(base + units));
+                return Ok(units.collect());
+            }
+        }
+        Ok(Vec::new())
     }
 
     /// Ends a connection: nothing more is executed that came over it.

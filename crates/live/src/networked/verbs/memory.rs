@@ -16,29 +16,46 @@ use wire::roce::{Key, Verdict};
 use zerocopy::IntoBytes as _;
 
 use super::bytes::{part, place};
+use super::changes::Changes;
 use super::works::{Keys, Works, place_of};
 use crate::memory::regions::{Missing, Region, Torn, execute, execute_fold};
 
-/// A region: not another one at the same address.
-pub(super) struct Same(pub(super) Arc<Region>);
+/// A region, not another one at the same address; and what others change in it, while somebody copies it.
+pub(super) struct Served {
+    pub(super) region: Arc<Region>,
+    pub(super) changes: Option<Changes>,
+}
 
-impl PartialEq for Same {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+impl Served {
+    pub(super) const fn new(region: Arc<Region>) -> Self {
+        Self { region, changes: None }
+    }
+
+    /// So many bytes at this place of it have changed.
+    fn note(&mut self, offset: u64, len: usize) {
+        if let Some(changes) = &mut self.changes {
+            changes.note(offset, len);
+        }
     }
 }
 
-impl std::ops::Deref for Same {
+impl PartialEq for Served {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.region, &other.region)
+    }
+}
+
+impl std::ops::Deref for Served {
     type Target = Region;
 
     fn deref(&self) -> &Region {
-        &self.0
+        &self.region
     }
 }
 
 /// Everything that the device names but works.
 pub(super) struct Bytes {
-    pub(super) exported: Exported<Same>,
+    pub(super) exported: Exported<Served>,
     pub(super) keys: Keys,
     /// Where messages are received.
     pub(super) receiving: Key,
@@ -104,10 +121,12 @@ impl Bytes {
             words.resize((offset + len).div_ceil(8), 0);
             place(from, len, words, offset)
         } else {
-            let region = self.exported.get(key).unwrap_or_else(|| panic!("{at:?} of no region"));
+            let region = self.exported.get_mut(key).unwrap_or_else(|| panic!("{at:?} of no region"));
             let mut bytes = vec![0; len];
             from.copy_to(0, &mut bytes);
-            region.write_bytes(address - region.base(), &bytes);
+            let offset = address - region.base();
+            region.write_bytes(offset, &bytes);
+            region.note(offset, len);
             true
         };
         assert!(fits, "{len} bytes do not fit {at:?}");
@@ -141,6 +160,9 @@ impl Memory for During<'_> {
 
     fn compare_swap(&mut self, key: Key, address: u64, compare: u64, swap: u64) -> u64 {
         let swapped = self.word(key, address, |word| word.compare_exchange(compare, swap, SeqCst, SeqCst));
+        if let (Some(Ok(_)), Some(region)) = (swapped, self.bytes.exported.get_mut(key)) {
+            region.note(address - region.base(), 8);
+        }
         // Of a region that has ended: nothing is changed.
         swapped.map_or(!compare, |swapped| swapped.unwrap_or_else(|found| found))
     }

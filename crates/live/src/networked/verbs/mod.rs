@@ -19,6 +19,7 @@
 //! | `serving.rs` | what is asked of this node by others, and what it does |
 //! | `asking.rs` | what application threads call |
 //! | `chained.rs` | queue pairs of clients of chains, each thread with its own |
+//! | `changes.rs` | what others change in memory while it is copied |
 //!
 //! What must always hold: an operation is executed once or not at all; if nobody can know which, it fails as
 //! [`Failure::Broken`] or because its home is down. Nothing of a former incarnation of either node is executed.
@@ -26,6 +27,7 @@
 mod asking;
 mod bytes;
 mod chained;
+mod changes;
 mod memory;
 mod nic;
 mod serving;

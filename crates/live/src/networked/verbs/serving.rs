@@ -12,7 +12,7 @@ use wire::roce::Key;
 use wire::{AllRules, Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
 use zerocopy::IntoBytes as _;
 
-use super::memory::Same;
+use super::memory::Served;
 use super::works::{What, Work};
 use crate::actor::ThreadContext;
 use crate::memory::NodeMemory;
@@ -117,9 +117,9 @@ impl Home for Here<'_> {
         let has_ended = self.0.memory().regions.try_end(addr)?;
         if has_ended {
             let nic = &mut *self.0.verbs.enter();
-            if let Some(Same(region)) = nic.bytes.exported.end(&mut nic.device, addr) {
+            if let Some(served) = nic.bytes.exported.end(&mut nic.device, addr) {
                 // Its key says for long that it has ended. Its memory, and the descriptor of that, go when nobody uses them.
-                *region = Arc::new(region.remains());
+                *served = Served::new(Arc::new(served.remains()));
             }
         }
         Some(has_ended)
@@ -131,7 +131,7 @@ impl Home for Here<'_> {
         };
         let bytes = &bytes.as_bytes()[..len];
         let nic = self.0.verbs.enter();
-        let region = nic.bytes.exported.get(key).map(|region| Arc::clone(&region.0));
+        let region = nic.bytes.exported.get(key).map(|served| Arc::clone(&served.region));
         drop(nic);
         let region = region.ok_or(Refusal::Unallocated)?;
         let index = usize::try_from(object).map_err(|_| Refusal::NotAnAllocation)?;

@@ -312,6 +312,41 @@ fn what_is_copied_is_all_that_there_was_and_a_node_that_returns_is_used_again() 
 }
 
 #[test]
+fn clients_go_on_while_a_copy_is_made_anew_and_what_they_write_is_in_it() {
+    let config = Config { nodes: 4, memory: 96 << 20, cache: 1 << 20, ..Config::default() };
+    let mut rack = Processes::start_patient(false, config, Nanos::from_millis(1500));
+    let (lease, quarantine) = (Nanos::from_millis(40), Some(Nanos::from_millis(60)));
+    let (mut here, mut there) = (rack.nodes[3].here(), rack.nodes[3].here());
+    let store = ChainsConfig { lease, quarantine, server: NodeId(2), ..copies(2, 2, 32 << 20) };
+    let mut store = here.chains(&store).unwrap();
+    let mut same = there.chains_at(store.addr()).unwrap();
+    let value = |key: u64, round: u64| (key << 32 | round).to_le_bytes().repeat(1500);
+    for key in 0..1500 {
+        store.put(&mut here, key, &value(key, 0)).unwrap();
+    }
+    rack.cut_off(0);
+    let (mut rounds, mut meanwhile, mut found) = (vec![0; 1500], 0, Vec::new());
+    for key in (0..1500).cycle() {
+        rounds[key as usize] += 1;
+        store.put(&mut here, key, &value(key, rounds[key as usize])).unwrap();
+        let counts = rack.nodes[2].chain_counts();
+        if counts.missing == 0 && counts.recopied == 2 {
+            assert_eq!(counts.bytes_missing, 0);
+            assert!(counts.bytes_recopied >= 1500 * 12_000, "{counts:?}");
+            break;
+        }
+        meanwhile += u64::from(counts.bytes_recopied > 0);
+    }
+    assert!(meanwhile > 0, "somebody could write");
+    // What is read from here on is in those copies; and by somebody who has heard of nothing since the store began.
+    rack.cut_off(1);
+    for (key, round) in (0..).zip(rounds) {
+        assert!(same.get(&mut there, key, &mut found).unwrap());
+        assert!(found == value(key, round), "{key} {round}: {:?}", found.get(..8));
+    }
+}
+
+#[test]
 fn what_is_left_of_a_store_with_copies_is_freed_and_nothing_of_others() {
     let mut rack = Processes::start(4);
     let addr = store_of(&rack, 2, 2, 3);

@@ -2,7 +2,7 @@
 //!
 //! Node 0 serves a memory, and node 1 has the other copy. When node 0 is killed, node 2 gets it from node 1. Meanwhile nodes 1 and 2 work
 //! on other memory with copies, which both of them keep: a thread on each reads and writes words in blocks of it at random, mostly in
-//! those that the other one uses less.
+//! those that the other one uses less. With `--chains`, nodes 0 and 1 have a store's memory, and nodes 1 and 2 get and put in that store.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,6 +27,8 @@ const DIES: u16 = 0;
 const GO_ON: [u16; 2] = [1, 2];
 /// The one that gets the copy.
 const GETS: u16 = 2;
+/// Bytes that a value of a store takes.
+const SLOT: u64 = 1 << 10;
 /// Written at a time.
 const PIECE: u64 = 1 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -49,6 +51,7 @@ struct Report {
     transport: TransportKind,
     block_size: Bytes,
     bytes: Bytes,
+    of_chains: bool,
     /// From the kill until the first block came: most of it is the timeout.
     begun_after_ns: u64,
     took_ns: u64,
@@ -66,7 +69,9 @@ struct Report {
 struct Mark {
     at: Instant,
     operations: u64,
-    refilled: u64,
+    copied: u64,
+    /// Copies of a store.
+    missing: u64,
 }
 
 impl Mark {
@@ -74,7 +79,9 @@ impl Mark {
         let looked: Vec<Looked> = rack.ask_each(GO_ON.map(|node| (node, Order::Look)))?;
         let refilled =
             GO_ON.iter().zip(&looked).find(|(node, _)| **node == GETS).map_or(0, |(_, it)| it.refilled);
-        Ok(Self { at: Instant::now(), operations: looked.iter().map(|it| it.operations).sum(), refilled })
+        let sum = |of: fn(&Looked) -> u64| looked.iter().map(of).sum::<u64>();
+        let (operations, missing) = (sum(|it| it.operations), sum(|it| it.missing));
+        Ok(Self { at: Instant::now(), operations, copied: refilled + sum(|it| it.recopied), missing })
     }
 
     fn rate(self, until: Self) -> f64 {
@@ -108,7 +115,8 @@ pub(super) fn run(args: &Args, bytes: Bytes) -> Result<(), Fault> {
     }
     let whole = bytes.0.next_multiple_of(PIECE);
     // Node 0's copy, node 1's and node 2's.
-    let needed = 3 * (whole + ROOM);
+    let memory = whole + ROOM + if args.chains { whole / 2 } else { 0 };
+    let needed = 3 * memory;
     if let Some(available) = available().filter(|available| *available < needed) {
         let (needed, available) = (Bytes(needed), Bytes(available));
         return Err(Fault::usage(format_args!(
@@ -116,21 +124,40 @@ pub(super) fn run(args: &Args, bytes: Bytes) -> Result<(), Fault> {
         )));
     }
     let base = spec(block);
-    let spec = RackSpec { nodes: 3, copies: 2, directory: Directory::Home, memory: whole + ROOM, ..base };
+    let spec = RackSpec { nodes: 3, copies: 2, directory: Directory::Home, memory, ..base };
     let interrupt = Interrupt::listen()?;
     let mut rack = Nodes::<Keeper>::start(args.transport, &spec, &(), &interrupt)?;
-    let region: u64 = rack.ask(1, Order::Allocate { bytes: whole, near: DIES })?;
+    let make = if args.chains {
+        // Room for what is written while what was overwritten rests.
+        Order::MakeStore { at: [DIES, 1], bytes: (whole + whole / 4 + ROOM / 2) / 2 }
+    } else {
+        Order::Allocate { bytes: whole, near: DIES }
+    };
+    let region: u64 = rack.ask(1, make)?;
     let (mut progress, began) = (Progress::start("bytes written".to_owned(), whole), Instant::now());
     for from in (0..whole).step_by(PIECE as usize) {
-        rack.ask::<()>(1, Order::Fill { from: region + from, bytes: PIECE })?;
+        let keys = from / SLOT..(from + PIECE) / SLOT;
+        rack.ask::<()>(
+            1,
+            if args.chains {
+                Order::Put { store: region, keys }
+            } else {
+                Order::Fill { from: region + from, bytes: PIECE }
+            },
+        )?;
         progress.show(from + PIECE);
         if interrupt.requested() {
             return Err(Fault::Interrupted);
         }
     }
     progress.finish(whole, began.elapsed());
-    let words: u64 = rack.ask(1, Order::Allocate { bytes: 256 * block.bytes(), near: 1 })?;
-    let _: Vec<()> = rack.ask_each(GO_ON.map(|node| (node, Order::Work { region: words, blocks: 256 })))?;
+    let work = if args.chains {
+        Order::WorkOnStore { store: region, keys: whole / SLOT }
+    } else {
+        let words: u64 = rack.ask(1, Order::Allocate { bytes: 256 * block.bytes(), near: 1 })?;
+        Order::Work { region: words, blocks: 256 }
+    };
+    let _: Vec<()> = rack.ask_each(GO_ON.map(|node| (node, work.clone())))?;
     let measure = |rack: &mut Nodes<Keeper>| {
         thread::sleep(Duration::from_secs(1));
         let from = Mark::now(rack)?;
@@ -140,22 +167,23 @@ pub(super) fn run(args: &Args, bytes: Bytes) -> Result<(), Fault> {
     let before = measure(&mut rack)?;
     let killed = Instant::now();
     rack.kill(DIES);
-    let begun = until(&mut rack, &interrupt, |mark| mark.refilled > 0)?;
+    let begun = until(&mut rack, &interrupt, |mark| mark.copied > 0)?;
     let mut progress = Progress::start("bytes copied".to_owned(), whole);
     let done = until(&mut rack, &interrupt, |mark| {
-        progress.show(mark.refilled);
-        mark.refilled >= whole
+        progress.show(mark.copied.min(whole));
+        if args.chains { mark.missing == 0 } else { mark.copied >= whole }
     })?;
     progress.finish(whole, done.at - begun.at);
     let after = measure(&mut rack)?;
     let took = done.at - begun.at;
-    let (meanwhile, rate) = (begun.rate(done), (done.refilled - begun.refilled) as f64 / took.as_secs_f64());
+    let (meanwhile, rate) = (begun.rate(done), (done.copied - begun.copied) as f64 / took.as_secs_f64());
     let nanos = |it: Duration| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX);
     let ratio = meanwhile / after;
     let report = Report {
         transport: args.transport,
         block_size: args.block_size,
         bytes: Bytes(whole),
+        of_chains: args.chains,
         begun_after_ns: nanos(begun.at - killed),
         took_ns: nanos(took),
         bytes_per_second: rate,
@@ -178,12 +206,16 @@ fn text(report: &Report) -> String {
         row("while it is copied", work.meanwhile),
         row("afterwards", work.after),
     ];
+    let (what, on) = if report.of_chains {
+        ("a store of chains".to_owned(), "it, with as many gets as puts of any key")
+    } else {
+        (format!("blocks of {}", report.block_size), "other memory with copies")
+    };
     format!(
-        "{} in blocks of {} over {}: node 0 dies, and node 2 gets from node 1 what it had; both work on other memory with copies\n\n\
+        "{} in {what} over {}: node 0 dies, and node 2 gets from node 1 what it had; both work on {on}\n\n\
          begun {:.2} s after the kill, done in {:.2} s: {}/s\n\n{}\n\
          target: at least {}/s (1 GiB in a minute), and {:.2}x of the work afterwards: {}\n",
         report.bytes,
-        report.block_size,
         report.transport.name(),
         report.begun_after_ns as f64 / 1e9,
         report.took_ns as f64 / 1e9,

@@ -1,10 +1,11 @@
 //! A node of a rack with copies, and what the command asks of it.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use rackmem::{Discipline, GlobalAddr, NodeHandle, NodeId};
+use rackmem::{Chains, ChainsConfig, Discipline, GlobalAddr, NodeHandle, NodeId, NodeReport};
 use random::Random;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,9 @@ use crate::bench::samples::Recorder;
 
 /// Bytes of a lock's data.
 pub(super) const LOCKED: usize = 1 << 10;
+
+/// Bytes of a value in a store: with its head, a KiB.
+pub(super) const VALUE: usize = 1000;
 
 /// What the command wants of a node.
 #[derive(Clone, Serialize, Deserialize)]
@@ -34,6 +38,12 @@ pub(crate) enum Order {
     Fill { from: u64, bytes: u64 },
     /// From now on, a thread reads and writes words in so many blocks, most of them in every other one.
     Work { region: u64, blocks: u64 },
+    /// A store of chains with copies in the memories of these two nodes, of so many bytes at each for each copy. Answers where.
+    MakeStore { at: [u16; 2], bytes: u64 },
+    /// Put these keys, with values of [`VALUE`] bytes.
+    Put { store: u64, keys: Range<u64> },
+    /// From now on, a thread gets and puts so many keys.
+    WorkOnStore { store: u64, keys: u64 },
     /// Answers [`Looked`].
     Look,
 }
@@ -43,8 +53,10 @@ pub(crate) enum Order {
 pub(crate) struct Looked {
     /// What its thread has done.
     pub(super) operations: u64,
-    /// Bytes that came to it for missing copies.
+    /// Bytes that came to it for missing copies; or that it has copied, and copies that are missing, of stores that it looks after.
     pub(super) refilled: u64,
+    pub(super) recopied: u64,
+    pub(super) missing: u64,
 }
 
 /// A node of a rack with copies.
@@ -104,11 +116,53 @@ impl Work for Keeper {
                 thread::spawn(move || work(handle, (region, blocks), node, &operations));
                 answer(())
             }
-            Order::Look => answer(Looked {
-                operations: self.operations.load(Ordering::Relaxed),
-                refilled: self.node.rack().reports().iter().map(|report| report.refilled).sum(),
-            }),
+            Order::MakeStore { at, bytes } => {
+                let homes = at.map(NodeId);
+                let at_one = ChainsConfig::at(self.node.id, bytes);
+                let config = ChainsConfig { homes: homes.into(), copies: homes.len(), ..at_one };
+                answer(handle.chains(&config)?.addr().bits())
+            }
+            Order::Put { store, keys } => {
+                let mut store = handle.chains_at(GlobalAddr::from_bits(store))?;
+                for key in keys {
+                    store.put(handle, key, &[1; VALUE])?;
+                }
+                answer(())
+            }
+            Order::WorkOnStore { store, keys } => {
+                let mut handle = self.node.handle();
+                let store = handle.chains_at(GlobalAddr::from_bits(store))?;
+                let (node, operations) = (u64::from(self.node.id.0), Arc::clone(&self.operations));
+                thread::spawn(move || work_on(handle, store, (node, keys), &operations));
+                answer(())
+            }
+            Order::Look => {
+                let reports = self.node.rack().reports();
+                let sum = |of: fn(&NodeReport) -> u64| reports.iter().map(of).sum();
+                answer(Looked {
+                    operations: self.operations.load(Ordering::Relaxed),
+                    refilled: sum(|report| report.refilled),
+                    recopied: sum(|report| report.chains.bytes_recopied),
+                    missing: sum(|report| report.chains.missing),
+                })
+            }
         }
+    }
+}
+
+/// Until the process ends: half gets, half puts.
+fn work_on(mut handle: NodeHandle, mut store: Chains, (node, keys): (u64, u64), operations: &AtomicU64) {
+    let (mut random, mut found) = (Random::new(node), Vec::new());
+    loop {
+        let dice = random.bits();
+        let key = (dice >> 8) % keys;
+        if dice.is_multiple_of(2) {
+            store.put(&mut handle, key, &[2; VALUE]).expect("it has copies");
+        } else {
+            let is_there = store.get(&mut handle, key, &mut found).expect("it has copies");
+            assert!(is_there && found.len() == VALUE, "what was put is there");
+        }
+        operations.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -49,6 +49,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "BYTES", conflicts_with = "rounds")]
     again: Option<Bytes>,
 
+    /// With --again: of a store of chains with values of 1 KiB, in which nodes get and put meanwhile
+    #[arg(long, requires = "again")]
+    chains: bool,
+
     /// With --again: seconds for which the work is measured, before and after
     #[arg(long, default_value_t = 5, requires = "again", value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,

@@ -1,0 +1,195 @@
+//! A part of a store on its way to memory in the place of a dead one, while clients go on.
+//!
+//! Passes, as for a virtual machine that moves: the first one is of everything, each one behind it of what has changed while the one before
+//! it went on, which the NIC at the source knows. When little is left, or passes do not get smaller, clients are stopped
+//! for the last one. On the thread of the store's metadata server. What must always hold: before the copy counts, a pass has ended that began when
+//! nobody was connected to the source any more.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use nic::verbs::Remote;
+use wire::chain_pair::ChainPair;
+use wire::chains::UNIT;
+
+use super::fabric::Fabric;
+use super::port::{Port, TIMEOUT};
+use super::store::{Home, Store};
+use crate::actor::{Failure, ThreadContext};
+use crate::networked::verbs::chain_work::{Ended, Kind, Work};
+
+/// Units of a piece, and pieces in flight: 1 MiB at a time, behind which the server does its other work.
+const PIECE: u32 = 1024;
+const PIECES: usize = 16;
+/// Units for which clients wait: some milliseconds.
+const FEW: u32 = 4096;
+/// Passes behind which they wait for whatever is left.
+const PASSES: u32 = 8;
+/// The number of the pass in which nothing is noted any more.
+pub(crate) const LAST_PASS: u32 = u32::MAX;
+
+fn bytes_of(units: &Range<u32>) -> u64 {
+    units.len() as u64 * UNIT
+}
+
+/// A copy that is being made.
+pub(crate) struct Copying {
+    port: Port,
+    /// Which copy of a store's parts it becomes, and in which memory; and of which one it is made.
+    number: usize,
+    home: Home,
+    from: usize,
+    /// What this copy is called where its source is.
+    pub(crate) name: u64,
+    pass: u32,
+    /// What is left of this pass, the last first.
+    left: Vec<Range<u32>>,
+}
+
+impl Copying {
+    /// A copy of these units, to a home in the place of a dead one, from another one. Its queue pairs have this number.
+    pub(crate) fn new(
+        store: &Store,
+        (number, home, from): (usize, Home, usize),
+        units: Range<u32>,
+        (name, thread): (u64, u16),
+    ) -> Self {
+        let with_it = Arc::new(Self::with_home(store, number, home));
+        let port = Port::new(with_it, thread, PIECES as u32).reading_as_asked();
+        Self {
+            port,
+            number,
+            home,
+            from,
+            name,
+            pass: 0,
+            left: Vec::from_iter((!units.is_empty()).then_some(units)),
+        }
+    }
+
+    fn with_home(store: &Store, number: usize, home: Home) -> Store {
+        let mut setup = store.setup.clone();
+        setup.homes[number] = home;
+        store.with(setup)
+    }
+
+    /// The store with the new memory.
+    pub(crate) fn store(&self) -> &Store {
+        &self.port.store
+    }
+
+    /// The memory that is read, and the one that is written.
+    pub(crate) fn homes(&self) -> [Home; 2] {
+        [self.port.store.setup.homes[self.from], self.home]
+    }
+
+    /// The number of its queue pairs.
+    pub(crate) fn thread(&self) -> u16 {
+        self.port.thread
+    }
+
+    /// The store is of this generation by now.
+    pub(crate) fn follow(&mut self, store: &Store) {
+        if store.setup.generation > self.port.store.setup.generation {
+            self.port.reformed(Arc::new(Self::with_home(store, self.number, self.home)));
+        }
+    }
+
+    /// True if all of this pass is copied.
+    pub(crate) fn has_passed(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// The number of the next pass.
+    pub(crate) fn next_pass(&self) -> u32 {
+        self.pass + 1
+    }
+
+    /// The next pass has begun: of these units.
+    pub(crate) fn begin_pass(&mut self, mut units: Vec<Range<u32>>) {
+        debug_assert!(self.has_passed());
+        self.pass += 1;
+        units.reverse();
+        self.left = units;
+    }
+
+    /// True if it is time to stop clients.
+    pub(crate) fn is_near(&self) -> bool {
+        let left: usize = self.left.iter().map(ExactSizeIterator::len).sum();
+        self.pass > 0 && (left <= FEW as usize || self.pass >= PASSES)
+    }
+
+    /// Copies some of what is left of this pass. So many bytes.
+    pub(crate) fn step<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        context: &mut ThreadContext,
+    ) -> Result<u64, Failure> {
+        let mut pieces = Vec::with_capacity(PIECES);
+        while pieces.len() < PIECES
+            && let Some(units) = self.left.pop()
+        {
+            let end = units.end.min(units.start + PIECE);
+            pieces.push(units.start..end);
+            if end < units.end {
+                self.left.push(end..units.end);
+            }
+        }
+        let began = fabric.now();
+        loop {
+            match self.copy(fabric, context, &pieces) {
+                Err(Failure::Broken) if fabric.now().saturating_sub(began) < TIMEOUT => {
+                    self.port.disconnected(self.from);
+                    self.port.disconnected(self.number);
+                }
+                copied => return copied.map(|()| pieces.iter().map(bytes_of).sum()),
+            }
+        }
+    }
+
+    /// Copies all that is left of this pass.
+    pub(crate) fn end_pass<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        context: &mut ThreadContext,
+    ) -> Result<u64, Failure> {
+        let mut bytes = 0;
+        while !self.has_passed() {
+            bytes += self.step(fabric, context)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Copies these, all at once.
+    fn copy<F: Fabric>(
+        &mut self,
+        fabric: &F,
+        context: &mut ThreadContext,
+        pieces: &[Range<u32>],
+    ) -> Result<(), Failure> {
+        self.port.connect(fabric, context, self.from)?;
+        self.port.connect(fabric, context, self.number)?;
+        let [source, target] = self.homes().map(|home| {
+            let node = home.addr.home();
+            (node, home.key, ChainPair::of_client(fabric.me(), node, self.port.thread).number())
+        });
+        let at = |key, units: &Range<u32>| Remote { key, address: u64::from(units.start) * UNIT };
+        let reads: Vec<_> = pieces
+            .iter()
+            .map(|units| {
+                let read = Kind::Read { remote: at(source.1, units), len: bytes_of(units) as u32 };
+                fabric.post(context, Work::of_chain(source.0, read, Box::default(), 0, source.2))
+            })
+            .collect();
+        let mut writes = Vec::with_capacity(pieces.len());
+        for (units, read) in pieces.iter().zip(reads) {
+            let Ended::Answer(words) = fabric.wait(context, &read)? else { return Err(Failure::Broken) };
+            let (write, len) = (Kind::Write { remote: at(target.1, units) }, bytes_of(units) as usize);
+            writes.push(fabric.post(context, Work::of_chain(target.0, write, words, len, target.2)));
+        }
+        writes.iter().try_for_each(|write| match fabric.wait(context, write)? {
+            Ended::Answer(_) => Ok(()),
+            _ => Err(Failure::Broken),
+        })
+    }
+}
