@@ -2,13 +2,15 @@
 //!
 //! Passes, as for a virtual machine that moves: the first one is of everything, each one behind it of what has changed while the one before
 //! it went on, which the NIC at the source knows. When little is left, or passes do not get smaller, clients are stopped
-//! for the last one. On the thread of the store's metadata server. What must always hold: before the copy counts, a pass has ended that began when
+//! for the last one. On the thread of the store's metadata server, with as many bytes a second as the rack's `refill` says; later passes
+//! with twice as many, or clients might change as much as they copy. What must always hold: before the copy counts, a pass has ended that began when
 //! nobody was connected to the source any more.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use nic::verbs::Remote;
+use wire::Nanos;
 use wire::chain_pair::ChainPair;
 use wire::chains::UNIT;
 
@@ -18,9 +20,11 @@ use super::store::{Home, Store};
 use crate::actor::{Failure, ThreadContext};
 use crate::networked::verbs::chain_work::{Ended, Kind, Work};
 
-/// Units of a piece, and pieces in flight: 1 MiB at a time, behind which the server does its other work.
-const PIECE: u32 = 1024;
+/// Units of a piece, and pieces in flight: at most 256 KiB at a time, behind which the server does its other work.
+const PIECE: u32 = 256;
 const PIECES: usize = 16;
+/// A piece counts as no fewer bytes than that.
+const LEAST: u64 = 1 << 10;
 /// Units for which clients wait: some milliseconds.
 const FEW: u32 = 4096;
 /// Passes behind which they wait for whatever is left.
@@ -44,27 +48,24 @@ pub(crate) struct Copying {
     pass: u32,
     /// What is left of this pass, the last first.
     left: Vec<Range<u32>>,
+    /// Bytes a second in the first pass, and when there may be more.
+    rate: u64,
+    next_at: Nanos,
 }
 
 impl Copying {
-    /// A copy of these units, to a home in the place of a dead one, from another one. Its queue pairs have this number.
+    /// A copy of these units, to a home in the place of a dead one, from another one, with so many bytes a second. Its queue pairs have
+    /// this number.
     pub(crate) fn new(
         store: &Store,
         (number, home, from): (usize, Home, usize),
-        units: Range<u32>,
+        (units, rate): (Range<u32>, u64),
         (name, thread): (u64, u16),
     ) -> Self {
         let with_it = Arc::new(Self::with_home(store, number, home));
         let port = Port::new(with_it, thread, PIECES as u32).reading_as_asked();
-        Self {
-            port,
-            number,
-            home,
-            from,
-            name,
-            pass: 0,
-            left: Vec::from_iter((!units.is_empty()).then_some(units)),
-        }
+        let left = Vec::from_iter((!units.is_empty()).then_some(units));
+        Self { port, number, home, from, name, pass: 0, left, rate, next_at: Nanos::ZERO }
     }
 
     fn with_home(store: &Store, number: usize, home: Home) -> Store {
@@ -93,6 +94,11 @@ impl Copying {
         if store.setup.generation > self.port.store.setup.generation {
             self.port.reformed(Arc::new(Self::with_home(store, self.number, self.home)));
         }
+    }
+
+    /// How long it waits until it goes on.
+    pub(crate) fn wait(&self, now: Nanos) -> Nanos {
+        self.next_at.saturating_sub(now)
     }
 
     /// True if all of this pass is copied.
@@ -136,6 +142,9 @@ impl Copying {
             }
         }
         let began = fabric.now();
+        let bytes: u64 = pieces.iter().map(|units| bytes_of(units).max(LEAST)).sum();
+        let rate = if self.pass == 0 { self.rate } else { self.rate.saturating_mul(2) };
+        self.next_at = self.next_at.max(began) + Nanos(bytes.saturating_mul(1_000_000_000) / rate.max(1));
         loop {
             match self.copy(fabric, context, &pieces) {
                 Err(Failure::Broken) if fabric.now().saturating_sub(began) < TIMEOUT => {

@@ -148,7 +148,7 @@ impl NetworkedNode {
         let room = transport.one_sided_room();
         let node = Arc::new_cyclic(|this| Self {
             this: this.clone(),
-            chains: ChainSide::new(rack.steers(), setup.timing.timeout),
+            chains: ChainSide::new(rack.steers(), setup.timing.timeout, rack.refill),
             verbs: Verbs::new(setup.id, rack.places(), room, RETRANSMISSION_FLOOR),
             incarnation,
             id: setup.id,

@@ -55,6 +55,8 @@ pub(super) struct ChainSide {
     steering: Option<Steering>,
     /// Then: longer than any request is in flight, also one of a process that was stopped for a while and is not taken for dead.
     decide_after: Nanos,
+    /// Bytes a second that copies of each store are made anew with.
+    refill: u64,
     epoch: AtomicU32,
     introductions: AtomicU32,
     /// Introductions that the switch has heard.
@@ -62,9 +64,9 @@ pub(super) struct ChainSide {
 }
 
 impl ChainSide {
-    /// A node that is silent for so long is dead.
-    pub(super) fn new(steering: Option<Steering>, timeout: Nanos) -> Self {
-        Self { steering, decide_after: decide_after(steering, timeout), ..Self::default() }
+    /// A node that is silent for so long is dead; and so many bytes a second are copied of what it had of a store.
+    pub(super) fn new(steering: Option<Steering>, timeout: Nanos, refill: u64) -> Self {
+        Self { steering, decide_after: decide_after(steering, timeout), refill, ..Self::default() }
     }
 
     /// A new epoch: the switch may be another one.

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use nic::regions::{Call, Reply};
 use wire::chains::UNIT;
-use wire::{Discipline, Incarnation, NodeId, Refusal};
+use wire::{Discipline, Incarnation, Nanos, NodeId, Refusal};
 
 use crate::actor::{Allocated, Failure, ThreadContext};
 use crate::chains::{Ask, Copying, Fabric as _, Home, LAST_PASS, MOST_CHANGED, Server, Setup, Store};
@@ -27,6 +27,16 @@ use crate::networked::node::NetworkedNode;
 const PIECE: usize = 1024;
 /// How often a new backup is sent what it lacks, until it has what the others have.
 const ROUNDS: usize = 64;
+
+/// How far a copy has come.
+#[derive(PartialEq, Eq)]
+enum Step {
+    /// It is not time to go on.
+    Waits,
+    Taken,
+    /// The copy counts.
+    Ended,
+}
 
 /// The units that a home has, and that were ever given to clients: behind those nothing was written.
 fn used(setup: &Setup, number: usize, server: &Server) -> Range<u32> {
@@ -67,8 +77,11 @@ impl NetworkedNode {
             return Ok(copying.is_some());
         };
         match self.go_on_copying(context, server, &mut this) {
-            Ok(true) => self.chains.pools.give_back(this.thread()),
-            Ok(false) => *copying = Some(this),
+            Ok(Step::Ended) => self.chains.pools.give_back(this.thread()),
+            Ok(step) => {
+                *copying = Some(this);
+                return Ok(step == Step::Taken);
+            }
             Err(why) => {
                 self.give_up_copying(context, &this);
                 if why == Failure::Fenced {
@@ -106,8 +119,9 @@ impl NetworkedNode {
             self.give_back(context, home);
             return Ok(None);
         };
-        let (units, name) = (used(&store.setup, number, server), (self.next_number(), thread));
-        let copying = Copying::new(&store, (number, home, from), units, name);
+        let (units, rate) = (used(&store.setup, number, server), self.chains.refill);
+        let name = (self.next_number(), thread);
+        let copying = Copying::new(&store, (number, home, from), (units, rate), name);
         match self.changed(context, &copying, 0) {
             Ok(_) => Ok(Some(copying)),
             Err(why) => {
@@ -117,17 +131,20 @@ impl NetworkedNode {
         }
     }
 
-    /// Copies a piece, or what is left with clients stopped. True if the copy counts then.
+    /// Copies a piece if it is time, or what is left with clients stopped.
     fn go_on_copying(
         &self,
         context: &mut ThreadContext,
         server: &Server,
         copying: &mut Copying,
-    ) -> Result<bool, Failure> {
+    ) -> Result<Step, Failure> {
         if server.has_ended() || !copying.homes().iter().all(|home| self.is_up(home)) {
             return Err(Refusal::NodeDown.into());
         }
-        // Another generation has begun meanwhile, with another backup.
+        if copying.wait(self.now()) > Nanos::ZERO {
+            return Ok(Step::Waits);
+        }
+        // Another generation may have begun meanwhile, with another backup.
         copying.follow(&server.store());
         if !copying.has_passed() {
             server.count_recopied(0, copying.step(self, context)?);
@@ -135,11 +152,11 @@ impl NetworkedNode {
             self.begin_pass(context, copying)?;
         }
         if !copying.is_near() {
-            return Ok(false);
+            return Ok(Step::Taken);
         }
         let servers = server.store().servers.clone();
         self.reform(context, server, Some(copying), servers)?;
-        Ok(true)
+        Ok(Step::Ended)
     }
 
     fn begin_pass(&self, context: &mut ThreadContext, copying: &mut Copying) -> Result<(), Failure> {

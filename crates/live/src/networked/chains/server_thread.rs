@@ -12,7 +12,7 @@ use transport::{Body, PeerId};
 use wire::{GlobalAddr, Incarnation, NodeId, Refusal, SwitchEpoch};
 
 use crate::actor::{Failure, ThreadContext};
-use crate::chains::{Ask, Fabric as _, Introduction, Server};
+use crate::chains::{Ask, Copying, Fabric as _, Introduction, Server};
 use crate::config::Steering;
 use crate::networked::node::NetworkedNode;
 use nic::regions::Reply;
@@ -224,8 +224,10 @@ pub(super) fn serve_store(node: &Weak<NetworkedNode>, server: &Server) {
             false
         });
         if !worked {
+            let wait = |copying: &Copying| Duration::from_nanos(copying.wait(node.now()).0);
+            let wait = copying.as_ref().map_or(LOOK, wait).min(LOOK);
             drop(node);
-            server.wait(LOOK);
+            server.wait(wait);
         }
     }
 }

@@ -9,8 +9,8 @@ use std::ops::Range;
 use wire::NodeId;
 use wire::chains::UNIT;
 
-/// Bytes that are told apart: half as many take as long to be copied.
-const GRANULE: u64 = 16 * UNIT;
+/// Bytes that are told apart. Of what a put links, only one word changes.
+const GRANULE: u64 = 4 * UNIT;
 const BITS: usize = u64::BITS as usize;
 
 /// Who copies, and which of its copies that is.
