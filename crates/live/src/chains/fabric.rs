@@ -32,8 +32,17 @@ pub(crate) trait Fabric {
     /// The incarnation of another node, or of this one, that is in the rack.
     fn incarnation_of(&self, node: NodeId) -> Option<Incarnation>;
 
-    /// Begins a connection to memory, or begins it anew, at both ends.
-    fn connect(&self, context: &mut ThreadContext, memory: NodeId, connect: Connect) -> Result<(), Failure>;
+    /// True if that life of a node is over. One of which this node has not heard yet is not, nor is it in the rack as far as this node
+    /// knows: whoever takes that for dead goes on without memory that others write to.
+    fn is_over(&self, node: NodeId, life: Incarnation) -> bool;
+
+    /// Begins a connection to memory of that life of a node, or begins it anew, at both ends.
+    fn connect(
+        &self,
+        context: &mut ThreadContext,
+        memory: (NodeId, Incarnation),
+        connect: Connect,
+    ) -> Result<(), Failure>;
 
     /// What a store is made of by now.
     fn current(&self, context: &mut ThreadContext, store: &Store) -> Result<Arc<Store>, Failure>;

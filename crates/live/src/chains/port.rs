@@ -149,7 +149,8 @@ impl Port {
             // Before it has a packet number: a switch that names itself by this one, or by an earlier one, sees all that is sent.
             let epoch = fabric.epoch();
             let memory = &self.store.setup.homes[home];
-            if fabric.incarnation_of(memory.addr.home()) != Some(memory.incarnation) {
+            let (node, life) = (memory.addr.home(), memory.incarnation);
+            if fabric.is_over(node, life) {
                 return Err(Refusal::NodeDown.into());
             }
             let (to_memory, to_client) = (Psn::new(fabric.random(context)), Psn::new(fabric.random(context)));
@@ -162,10 +163,13 @@ impl Port {
                 store: *name,
                 generation: setup.generation,
             };
-            let begun = fabric.connect(context, memory.addr.home(), connect);
+            let begun = fabric.connect(context, (node, life), connect);
             match begun.and_then(|()| self.introduce(fabric, context, home, (to_memory, epoch))) {
                 Ok(()) => self.connected[self.at[home]] = Some(epoch),
-                Err(Failure::Broken) if fabric.now().saturating_sub(began) < TIMEOUT => {
+                // The latter two: one of both has not heard yet that the other one is in the rack.
+                Err(Failure::Broken | Failure::Refused(Refusal::Locked | Refusal::NodeDown))
+                    if fabric.now().saturating_sub(began) < TIMEOUT =>
+                {
                     fabric.pass_time(context);
                 }
                 Err(why) => return Err(why),
@@ -209,10 +213,10 @@ impl Port {
         home: usize,
         why: Failure,
     ) -> Result<Without, Failure> {
-        let is_up = |home: &Home| fabric.incarnation_of(home.addr.home()) == Some(home.incarnation);
+        let lives = |home: &Home| !fabric.is_over(home.addr.home(), home.incarnation);
         let setup = &self.store.setup;
-        let is_dead = setup.copies > 1 && !is_up(&setup.homes[home]);
-        if is_dead && setup.has_copies(home, is_up) {
+        let is_dead = setup.copies > 1 && !lives(&setup.homes[home]);
+        if is_dead && setup.has_copies(home, lives) {
             Ok(Without::Copy)
         } else if is_dead || why == OUTDATED {
             self.learn(fabric, context).map(|()| Without::Generation)

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use chain::Replica;
-use sorted::Map;
+use sorted::{Map, Set};
 use wire::chain_pair::THREADS;
 use wire::chains::{Class, Location, UNITS};
 use wire::roce::Key;
@@ -114,9 +114,10 @@ impl Setup {
         (0..self.parts()).any(|part| !self.has_copies(part, &is_up))
     }
 
-    /// The nodes that have memory of it.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = (NodeId, Incarnation)> {
-        let nodes: Map<NodeId, Incarnation> =
+    /// The nodes that have memory of it, or had. Of one that has come back, what it has anew is of another life than what is still to be
+    /// replaced.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (NodeId, Incarnation)> + use<> {
+        let nodes: Set<(NodeId, Incarnation)> =
             self.homes.iter().map(|home| (home.addr.home(), home.incarnation)).collect();
         nodes.into_iter()
     }
@@ -358,6 +359,11 @@ mod tests {
                 assert_eq!(setup.is_lost(is_up), down >= usize::from(copies), "{down} of {parts} are down");
             }
             assert_eq!(setup.nodes().count(), parts);
+            // One has died, and has come back, and one copy is made anew there.
+            let mut later = setup.clone();
+            later.homes[0].incarnation = Incarnation(7);
+            assert_eq!(later.nodes().count(), parts + usize::from(copies > 1));
+            assert!(later.nodes().any(|its| its == (setup.homes[0].addr.home(), Incarnation(7))));
         }
     }
 }

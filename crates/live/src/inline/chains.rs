@@ -184,7 +184,16 @@ impl Fabric for OneNode<'_> {
         Some(INCARNATION)
     }
 
-    fn connect(&self, context: &mut ThreadContext, memory: NodeId, connect: Connect) -> Result<(), Failure> {
+    fn is_over(&self, _: NodeId, _: Incarnation) -> bool {
+        false
+    }
+
+    fn connect(
+        &self,
+        context: &mut ThreadContext,
+        (memory, _): (NodeId, Incarnation),
+        connect: Connect,
+    ) -> Result<(), Failure> {
         let Connect { thread, to_memory, to_client, outstanding, store, generation } = connect;
         let pair = ChainPair::of_client(self.node, memory, thread);
         let (to_owner, to_peer) = (to_client, to_memory);

@@ -11,6 +11,7 @@ use super::log::{self, Did, Entry, Log};
 use super::node::{Event, Task, Word};
 use super::pointers::Pointers;
 use super::shared::Shared;
+use super::stores::Store;
 use cli::clock::Moment;
 use cli::processes::Teller;
 
@@ -26,6 +27,8 @@ pub(super) struct Client {
     shared: Arc<Shared>,
     /// With `--mapped`.
     pointers: Option<Arc<Pointers>>,
+    /// With `--chains`.
+    store: Option<Store>,
     teller: Teller<Event>,
     task: Task,
     random: Random,
@@ -49,6 +52,7 @@ impl Client {
             node,
             shared: Arc::clone(shared),
             pointers: pointers.clone(),
+            store: None,
             teller: teller.clone(),
             task: task.clone(),
             random: Random::new(((task.seed << 20) | number).wrapping_mul(GOLDEN)),
@@ -109,17 +113,13 @@ impl Client {
     }
 
     fn operate(&mut self, word: Word, log: &mut Log) -> Result<(), Error> {
-        let addr = GlobalAddr::from_bits(word.addr);
         let dice = self.random.bits() % 4;
         let entry = |did, invoke, ret| Entry { key: word.key, did, invoke, ret };
         let kept = "the history can be written";
         if dice < 2 {
             self.shared.doing(self.at, Some(("to read", word.key)));
             let invoke = Moment::now();
-            let value = match self.by_pointer() {
-                Some(pointers) => pointers.with(addr, false, |word| word.load(Ordering::SeqCst))?,
-                None => self.node.read_word(addr)?,
-            };
+            let value = self.read(word)?;
             self.confirm()?;
             log.done(entry(Did::Read(value), invoke, Some(Moment::now()))).expect(kept);
             return Ok(());
@@ -131,25 +131,7 @@ impl Client {
         log.intend(entry(Did::Wrote(new), Moment::now(), None)).expect(kept);
         self.shared.doing(self.at, Some(("to change", word.key)));
         let invoke = Moment::now();
-        let done = if let Some(pointers) = self.by_pointer() {
-            pointers.with(addr, true, |word| {
-                if dice == 2 {
-                    word.store(new, Ordering::SeqCst);
-                    Did::Wrote(new)
-                } else {
-                    Did::Changed(word.swap(new, Ordering::SeqCst), new)
-                }
-            })
-        } else if dice == 2 {
-            self.node.write_word(addr, new).map(|()| Did::Wrote(new))
-        } else {
-            let swap = |window: &rackmem::Window<'_>| {
-                let old = window.word(0);
-                window.set_word(0, new);
-                old
-            };
-            self.node.update(addr, 8, swap).map(|old| Did::Changed(old, new))
-        };
+        let done = self.change(word, dice == 2, new);
         match done.and_then(|did| self.confirm().map(|()| did)) {
             Ok(did) => log.done(entry(did, invoke, Some(Moment::now()))).expect(kept),
             Err(error) => {
@@ -160,9 +142,47 @@ impl Client {
         Ok(())
     }
 
+    fn read(&mut self, word: Word) -> Result<u64, Error> {
+        let addr = GlobalAddr::from_bits(word.addr);
+        if self.task.chains {
+            Store::open(&mut self.store, &mut self.node, word.addr)?.get(&mut self.node, word.key)
+        } else if let Some(pointers) = self.by_pointer() {
+            pointers.with(addr, false, |word| word.load(Ordering::SeqCst))
+        } else {
+            self.node.read_word(addr)
+        }
+    }
+
+    /// Writes this, or has it in the place of what was there.
+    fn change(&mut self, word: Word, writes: bool, new: u64) -> Result<Did, Error> {
+        let addr = GlobalAddr::from_bits(word.addr);
+        if self.task.chains {
+            let store = Store::open(&mut self.store, &mut self.node, word.addr)?;
+            store.put(&mut self.node, word.key, new).map(|()| Did::Wrote(new))
+        } else if let Some(pointers) = self.by_pointer() {
+            pointers.with(addr, true, |word| {
+                if writes {
+                    word.store(new, Ordering::SeqCst);
+                    Did::Wrote(new)
+                } else {
+                    Did::Changed(word.swap(new, Ordering::SeqCst), new)
+                }
+            })
+        } else if writes {
+            self.node.write_word(addr, new).map(|()| Did::Wrote(new))
+        } else {
+            let swap = |window: &rackmem::Window<'_>| {
+                let old = window.word(0);
+                window.set_word(0, new);
+                old
+            };
+            self.node.update(addr, 8, swap).map(|old| Did::Changed(old, new))
+        }
+    }
+
     /// Now and then, with `--copies`.
     fn sync(&mut self, log: &mut Log) -> Result<(), Error> {
-        if self.task.copies == 1 || !self.random.bits().is_multiple_of(SYNCS) {
+        if self.task.copies == 1 || self.task.chains || !self.random.bits().is_multiple_of(SYNCS) {
             return Ok(());
         }
         self.shared.doing(self.at, Some(("to sync, after", 0)));

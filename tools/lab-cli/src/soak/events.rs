@@ -25,7 +25,14 @@ impl Soak<'_> {
                     match addr {
                         Some(addr) => {
                             self.wanted.remove(&slot);
-                            self.words[slot] = Word { key, addr };
+                            if self.args.chains {
+                                // All words are in one store.
+                                for (word, key) in self.words.iter_mut().zip(key..) {
+                                    *word = Word { key, addr };
+                                }
+                            } else {
+                                self.words[slot] = Word { key, addr };
+                            }
                             if self.wanted.is_empty() {
                                 let words = self.words.clone();
                                 self.all_nodes(|| Order::Words(words.clone()))?;
@@ -35,14 +42,16 @@ impl Soak<'_> {
                     }
                 }
             }
-            Event::Gone { key } => {
-                if let Some(slot) = self.words.iter().position(|word| word.key == key)
+            Event::Gone { key, why } => {
+                let slot = self.words.iter().position(|word| word.key == key);
+                if let Some(slot) = slot.map(|slot| if self.args.chains { 0 } else { slot })
                     && !self.wanted.contains_key(&slot)
                 {
                     let (copies, deaths) = (usize::from(self.args.copies), self.died.len());
                     if copies > 1 && deaths < copies {
                         let lost = format!(
-                            "word {key} is lost: it has {copies} copies, and {deaths} nodes have died"
+                            "word {key} is lost: it has {copies} copies, and {deaths} nodes have died; {} was told: {why}",
+                            self.workers.name(at)
                         );
                         return Err(Fault::failed(lost));
                     }
@@ -58,7 +67,7 @@ impl Soak<'_> {
             Event::Stuck { what } => {
                 return Err(Fault::Stuck(format!("{}: {what}", self.workers.name(at))));
             }
-            Event::Copies { whole } => self.has_copies = Some(whole),
+            Event::Copies { whole, stores } => self.has_copies = Some((whole, stores)),
             Event::Idle | Event::Looked | Event::Audited(_) | Event::Witnessed => {}
         }
         Ok(())
@@ -80,8 +89,15 @@ impl Soak<'_> {
         }
         let (asked, home) = (up[self.dice(up.len() as u64)], homes[self.dice(homes.len() as u64)]);
         self.wanted.insert(slot, (key, asked));
-        let home = u16::try_from(home - 1).expect("at most 64 nodes");
-        self.workers.order(asked, Order::Allocate { slot, key, home })
+        let node = |at: usize| u16::try_from(at - 1).expect("at most 64 nodes");
+        let order = if self.args.chains {
+            // Each word has its key.
+            self.keys += u64::from(self.args.words);
+            Order::MakeStore { slot, key, homes: homes.into_iter().map(node).collect() }
+        } else {
+            Order::Allocate { slot, key, home: node(home) }
+        };
+        self.workers.order(asked, order)
     }
 
     pub(super) fn restart(&mut self, at: usize) -> Result<(), Fault> {

@@ -16,6 +16,7 @@
 //! | `events` | what processes tell it meanwhile |
 //! | `node` | a node's process, or the switch's |
 //! | `client` | a thread that works on the words |
+//! | `stores` | `--chains`: words that are keys of a store |
 //! | `shared` | what the threads of a node's process share |
 //! | `waiting` | how long something may take |
 //! | `evidence` | what is left of a run that is stuck or wrong |
@@ -31,6 +32,7 @@ mod node;
 mod pointers;
 mod rounds;
 mod shared;
+mod stores;
 mod waiting;
 
 use std::path::PathBuf;
@@ -55,6 +57,7 @@ Examples:
   rackmem-lab soak --transport shm --harm switch    only the switch dies
   rackmem-lab soak --transport wire --keep /sys/fs/bpf/soak
   rackmem-lab soak --copies 2 --harm node           words outlive nodes, as far as they were synced or seen
+  rackmem-lab soak --copies 2 --chains              a store of chains outlives its memories and its metadata server
 
 Exit codes: 1 an answer was wrong, 3 a client was stuck, 4 a machine of the protocol panicked.";
 
@@ -115,6 +118,9 @@ pub(crate) struct Args {
     /// Nodes that keep each word; with 2 or 3, clients also sync, and no word may be lost
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
     copies: u8,
+    /// The words are keys of a store of chains with copies: what was put is there, without any sync
+    #[arg(long, conflicts_with = "mapped")]
+    chains: bool,
     /// Operations a second of each client, at most: histories are kept until they are judged
     #[arg(long, default_value_t = 2000)]
     rate: u32,
@@ -150,6 +156,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             args.nodes, args.copies, args.copies
         )));
     }
+    if args.chains && (args.copies == 1 || u16::from(args.copies) == args.nodes) {
+        return Err(Fault::usage(
+            "--chains is about a store whose copies are made anew at other nodes: add --copies 2, and have more nodes than that",
+        ));
+    }
     if args.mapped {
         rackmem::can_map().map_err(|why| Fault::usage(format_args!("nothing can be mapped here: {why}")))?;
     }
@@ -179,11 +190,12 @@ fn soak(args: &Args, interrupt: &Interrupt) -> Result<(), Fault> {
     match outcome {
         Err(Fault::Interrupted) | Ok(()) if interrupt.requested() => Err(Fault::Interrupted),
         Err(Fault::Failed(message)) => Err(Fault::Failed(format!(
-            "{message}\n  run: rackmem-lab soak --seed {} --transport {}{}{} (what processes do at the same time differs from \
+            "{message}\n  run: rackmem-lab soak --seed {} --transport {}{}{}{} (what processes do at the same time differs from \
              run to run)",
             args.seed,
             args.transport.name(),
             if args.mapped { " --mapped" } else { "" },
+            if args.chains { " --chains" } else { "" },
             if args.copies > 1 { format!(" --copies {}", args.copies) } else { String::new() }
         ))),
         other => other,

@@ -23,6 +23,7 @@ use super::client::Client;
 use super::evidence;
 use super::pointers::Pointers;
 use super::shared::Shared;
+use super::stores::Store;
 use super::waiting::Waiting;
 use cli::clock::Moment;
 use cli::processes::child::{Never, Reason, in_background};
@@ -47,6 +48,7 @@ pub(crate) struct Task {
     pub(super) mapped: bool,
     /// On how many nodes each word is.
     pub(super) copies: u8,
+    pub(super) chains: bool,
     /// An operation that takes longer does not get on.
     pub(super) stuck: Duration,
     pub(super) histories: PathBuf,
@@ -66,6 +68,8 @@ pub(crate) struct Word {
 pub(crate) enum Order {
     /// Allocate a word at this home, or say that it cannot be.
     Allocate { slot: usize, key: u64, home: u16 },
+    /// Make a store in the memories of these nodes, or say that it cannot be.
+    MakeStore { slot: usize, key: u64, homes: Vec<u16> },
     /// These are the words from now on.
     Words(Vec<Word>),
     /// Work.
@@ -74,7 +78,8 @@ pub(crate) enum Order {
     Halt,
     /// Read all words, and say what they hold.
     Audit,
-    /// Say whether all memories with copies are on as many nodes as they are to be. For the switch.
+    /// Say whether all memories with copies are on as many nodes as they are to be: the switch of all, a node of stores that it
+    /// looks after.
     Copies,
     /// You were stopped: say what became of you meanwhile.
     Continued,
@@ -90,15 +95,15 @@ pub(crate) enum Event {
     /// Here is the word, or there is none.
     Allocated { slot: usize, key: u64, addr: Option<u64> },
     /// The word's contents died with a node.
-    Gone { key: u64 },
+    Gone { key: u64, why: String },
     /// All clients have stopped.
     Idle,
     /// One more word was read for the audit, or could not be.
     Looked,
     /// What the words hold: key, value, when they were asked and when they had answered.
     Audited(Vec<(u64, u64, Moment, Moment)>),
-    /// Whether all copies are there.
-    Copies { whole: bool },
+    /// Whether all copies are there, and how many stores a node looks after.
+    Copies { whole: bool, stores: u64 },
     /// The rack has declared this node dead.
     Fenced,
     /// An operation does not get on.
@@ -133,7 +138,7 @@ pub(crate) fn place(task: Task, orders: &Orders<Order>, teller: &Teller<Event>) 
                 }
                 Order::Copies => {
                     let whole = watch.report().is_some_and(|report| report.copies_missing() == 0);
-                    teller.tell(Event::Copies { whole });
+                    teller.tell(Event::Copies { whole, stores: 0 });
                 }
                 _ => {}
             }
@@ -168,8 +173,14 @@ fn work(task: Task, rack: Rack, orders: &Orders<Order>, teller: &Teller<Event>) 
     }
     let (order, ordered) = mpsc::channel();
     let (shared_too, teller_too) = (Arc::clone(&shared), teller.clone());
-    let obedient =
-        Obedient { here: rack.here(), copies: task.copies, shared: shared_too, pointers, teller: teller_too };
+    let obedient = Obedient {
+        here: rack.here(),
+        task: task.clone(),
+        store: None,
+        shared: shared_too,
+        pointers,
+        teller: teller_too,
+    };
     in_background("orders taken", move || obedient.run(&ordered))?;
     let watched = (rack.clone(), Arc::clone(&shared), teller.clone());
     in_background("watch", move || watch(&watched.0, &watched.1, task.stuck, &watched.2))?;
@@ -179,6 +190,12 @@ fn work(task: Task, rack: Rack, orders: &Orders<Order>, teller: &Teller<Event>) 
                 witness(&file, &format!("{}{}", shared.in_flight(), rack.in_flight()), teller)
             }
             Order::Continued => shared.continued.store(true, Ordering::SeqCst),
+            Order::Copies => {
+                let reports = rack.reports();
+                let whole = reports.iter().all(|report| report.chains.missing == 0);
+                let stores = reports.iter().map(|report| report.chains.stores).sum();
+                teller.tell(Event::Copies { whole, stores });
+            }
             other => drop(order.send(other)),
         }
     }
@@ -214,7 +231,9 @@ fn watch(rack: &Rack, shared: &Shared, stuck: Duration, teller: &Teller<Event>) 
 /// Does what the command orders, one after the other.
 struct Obedient {
     here: NodeHandle,
-    copies: u8,
+    task: Task,
+    /// With `--chains`.
+    store: Option<Store>,
     shared: Arc<Shared>,
     pointers: Option<Arc<Pointers>>,
     teller: Teller<Event>,
@@ -227,12 +246,19 @@ impl Obedient {
             match order {
                 Order::Allocate { slot, key, home } => {
                     self.shared.doing(me, Some(("to allocate", key)));
-                    let addr = match self.copies {
+                    let addr = match self.task.copies {
                         1 => self.here.alloc(APART, NodeId(home), Discipline::Coherent).ok(),
                         _ => self.here.alloc_with_copies(APART, NodeId(home)).ok(),
                     };
                     self.shared.doing(me, None);
                     self.teller.tell(Event::Allocated { slot, key, addr: addr.map(GlobalAddr::bits) });
+                }
+                Order::MakeStore { slot, key, homes } => {
+                    self.shared.doing(me, Some(("to make a store, for", key)));
+                    let homes = homes.into_iter().map(NodeId).collect();
+                    let addr = Store::make(&mut self.here, homes, self.task.copies).ok();
+                    self.shared.doing(me, None);
+                    self.teller.tell(Event::Allocated { slot, key, addr });
                 }
                 Order::Words(words) => {
                     *self.shared.words() = Arc::new(words);
@@ -252,7 +278,12 @@ impl Obedient {
                     for word in words.iter() {
                         self.shared.doing(me, Some(("to read, for the audit,", word.key)));
                         let asked = Moment::now();
-                        let read = self.here.read_word(GlobalAddr::from_bits(word.addr));
+                        let read = if self.task.chains {
+                            let store = Store::open(&mut self.store, &mut self.here, word.addr);
+                            store.and_then(|store| store.get(&mut self.here, word.key))
+                        } else {
+                            self.here.read_word(GlobalAddr::from_bits(word.addr))
+                        };
                         let read = read.and_then(|value| {
                             self.pointers.as_ref().map_or(Ok(()), |pointers| pointers.confirm())?;
                             Ok(value)

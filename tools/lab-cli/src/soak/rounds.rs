@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rackmem::dataplane::network::Network;
 use random::Dice;
@@ -48,8 +48,8 @@ pub(super) struct Soak<'a> {
     /// The first client of each place as it is now, and the clients of nodes that have died in this round.
     pub(super) first_clients: Vec<u64>,
     pub(super) died: Vec<Range<u64>>,
-    /// What the switch has answered: all copies are there.
-    pub(super) has_copies: Option<bool>,
+    /// What somebody has answered: all copies are there, and how many stores it looks after.
+    pub(super) has_copies: Option<(bool, u64)>,
     pub(super) random: Dice,
     /// What the words held at the end of the last round.
     pub(super) values: Values,
@@ -90,7 +90,7 @@ impl<'a> Soak<'a> {
             nodes,
             block_bytes: 4096,
             cache: 1 << 20,
-            memory: 16 << 20,
+            memory: if args.chains { 256 << 20 } else { 16 << 20 },
             copies: args.copies.into(),
             switch_entries: 4096,
             directory: Directory::Auto,
@@ -120,6 +120,7 @@ impl<'a> Soak<'a> {
                     rate: args.rate,
                     mapped: args.mapped,
                     copies: args.copies,
+                    chains: args.chains,
                     stuck: args.stuck(),
                     histories: histories.clone(),
                     seed: args.seed.wrapping_mul(1000).wrapping_add(at),
@@ -153,7 +154,8 @@ impl<'a> Soak<'a> {
 
     fn begin(&mut self) -> Result<(), Fault> {
         self.hear_until("all places to be joined", |soak| soak.joined.iter().all(|joined| *joined))?;
-        (0..self.words.len()).try_for_each(|slot| self.want(slot))?;
+        let wanted = if self.args.chains { 1 } else { self.words.len() };
+        (0..wanted).try_for_each(|slot| self.want(slot))?;
         self.hear_until("words to be allocated", |soak| soak.wanted.is_empty())
     }
 
@@ -214,7 +216,9 @@ impl<'a> Soak<'a> {
         let mut clients = self.histories(round)?;
         let values: Values = audited.iter().map(|entry| (entry.key, read_value(entry))).collect();
         clients.push((u64::MAX / 4, std::mem::take(&mut audited)));
-        let judged = judge(&self.values, &clients, if self.args.copies > 1 { &self.died } else { &[] })?;
+        // What was put into a store is there.
+        let forgives = self.args.copies > 1 && !self.args.chains;
+        let judged = judge(&self.values, &clients, if forgives { &self.died } else { &[] })?;
         self.forget_histories()?;
         self.values = values;
         Ok(Told {
@@ -230,13 +234,24 @@ impl<'a> Soak<'a> {
 
     /// Only then may another node die.
     fn wait_for_copies(&mut self) -> Result<(), Fault> {
+        let mut waiting = Waiting::default();
+        let asked = if self.args.chains { 1..self.joined.len() } else { SWITCH..SWITCH + 1 };
         while self.args.copies > 1 {
-            self.has_copies = None;
-            self.workers.order(SWITCH, Order::Copies)?;
-            self.hear_until("the switch to say who has copies", |soak| soak.has_copies.is_some())?;
-            if self.has_copies == Some(true) {
+            let (mut all, mut looked_after) = (true, 0);
+            for at in asked.clone() {
+                self.has_copies = None;
+                self.workers.order(at, Order::Copies)?;
+                self.hear_until("somebody to say who has copies", |soak| {
+                    soak.has_copies.is_some() || !soak.joined[at]
+                })?;
+                let (whole, stores) = self.has_copies.unwrap_or((false, 0));
+                (all, looked_after) = (all && whole, looked_after + stores);
+            }
+            if all && (looked_after == 1 || !self.args.chains) {
                 break;
             }
+            self.within(&waiting, "copies to be made anew")?;
+            waiting.look(Instant::now());
             self.hear_for(LOOK_EVERY)?;
         }
         Ok(())

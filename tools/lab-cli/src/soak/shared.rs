@@ -54,7 +54,7 @@ impl Shared {
             // The home came back empty, in a new incarnation: its addresses belong to nothing.
             Error::Lost { .. } | Error::NodeDown { .. } | Error::Unallocated { .. } => {
                 if self.gone.lock().unwrap_or_else(PoisonError::into_inner).insert(key) {
-                    teller.tell(Event::Gone { key });
+                    teller.tell(Event::Gone { key, why: error.to_string() });
                 }
             }
             // Not from the rack, but a mistake of ours.

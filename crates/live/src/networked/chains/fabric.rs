@@ -34,10 +34,18 @@ impl Fabric for NetworkedNode {
         if node == self.id() { Some(self.incarnation) } else { self.verbs.incarnation_of(node) }
     }
 
-    fn connect(&self, context: &mut ThreadContext, memory: NodeId, connect: Connect) -> Result<(), Failure> {
-        let incarnation = self.incarnation_of(memory).ok_or(Refusal::NodeDown)?;
+    fn is_over(&self, node: NodeId, life: Incarnation) -> bool {
+        if node == self.id() { life != self.incarnation } else { self.verbs.is_over(node, life) }
+    }
+
+    fn connect(
+        &self,
+        context: &mut ThreadContext,
+        (memory, incarnation): (NodeId, Incarnation),
+        connect: Connect,
+    ) -> Result<(), Failure> {
         let nowhere = GlobalAddr::new(memory, 0);
-        self.ask_chain(context, (memory, nowhere), &Ask::Connect(connect))?;
+        self.ask_life(context, (memory, incarnation, nowhere), &Ask::Connect(connect))?;
         let Connect { thread, to_memory, to_client, outstanding, store, generation } = connect;
         let pair = ChainPair::of_client(self.id(), memory, thread);
         let (to_owner, to_peer) = (to_client, to_memory);

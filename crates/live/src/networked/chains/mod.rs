@@ -147,6 +147,25 @@ impl NetworkedNode {
         (to, addr): (NodeId, GlobalAddr),
         ask: &Ask,
     ) -> Result<Reply, Failure> {
+        self.ask_any(context, (to, None, addr), ask)
+    }
+
+    /// Asks that life of a node, and no other one.
+    fn ask_life(
+        &self,
+        context: &mut ThreadContext,
+        (to, life, addr): (NodeId, Incarnation, GlobalAddr),
+        ask: &Ask,
+    ) -> Result<Reply, Failure> {
+        self.ask_any(context, (to, Some(life), addr), ask)
+    }
+
+    fn ask_any(
+        &self,
+        context: &mut ThreadContext,
+        (to, life, addr): (NodeId, Option<Incarnation>, GlobalAddr),
+        ask: &Ask,
+    ) -> Result<Reply, Failure> {
         if Driver::is_fenced(self) {
             return Err(Failure::Fenced);
         }
@@ -155,7 +174,7 @@ impl NetworkedNode {
             self.serve_chains(self.id(), addr, &words).expect("only what nobody answers is not answered")
         } else {
             let call = Call::Chain { addr, words: words.len() };
-            self.ask_once(context, (to, None), call, &words)?
+            self.ask_once(context, (to, life), call, &words)?
         };
         match reply {
             Reply::Refused(why) => Err(why.into()),
@@ -188,15 +207,32 @@ impl NetworkedNode {
             match self.ask_what_it_is(context, (leader, store.addr), failed_too) {
                 Ok(now) if now.is(store) => return Ok(now),
                 Ok(_) => return Err(Refusal::Unallocated.into()),
-                Err(Failure::Refused(Refusal::NodeDown)) if self.incarnation_of(leader).is_none() => {}
+                Err(Failure::Refused(Refusal::NodeDown)) => {}
                 Err(why) => return Err(why),
             }
         }
         // None of those that were servers: others may have become some.
-        self.look_for(context, (store.addr, failed_too), |now| now.is(store))
+        let found = self.look_for(context, (store.addr, failed_too), |now| now.is(store));
+        let has_not_heard = |(node, its): &(NodeId, Incarnation)| {
+            !self.is_over(*node, *its) && self.incarnation_of(*node) != Some(*its)
+        };
+        match found {
+            Err(Failure::Refused(Refusal::NodeDown)) if store.servers.iter().any(has_not_heard) => {
+                Err(Refusal::Locked.into())
+            }
+            found => found,
+        }
     }
 
-    /// Asks all nodes for a store that a backup looks after. Locked: one is about to.
+    /// Whoever is taken for dead itself knows nobody else.
+    fn unless_fenced<T>(&self, done: Result<T, Failure>) -> Result<T, Failure> {
+        match done {
+            Err(Failure::Refused(Refusal::NodeDown)) if Driver::is_fenced(self) => Err(Failure::Fenced),
+            done => done,
+        }
+    }
+
+    /// Asks all nodes for a store that a backup looks after. Locked: one is about to. Broken: somebody has not said.
     fn look_for(
         &self,
         context: &mut ThreadContext,
@@ -208,7 +244,7 @@ impl NetworkedNode {
         for node in all.filter(|node| self.incarnation_of(*node).is_some()) {
             match self.ask_what_it_is(context, (node, addr), failed_too) {
                 Ok(store) if is_it(&store) => return Ok(store),
-                Err(why @ Failure::Refused(Refusal::Locked)) => found = Err(why),
+                Err(why @ (Failure::Broken | Failure::Refused(Refusal::Locked))) => found = Err(why),
                 _ => {}
             }
         }
@@ -220,10 +256,10 @@ impl NetworkedNode {
         let ask = Ask::End { store: store.name };
         let mut ended = Err(Refusal::NodeDown.into());
         for (node, its) in store.servers.iter().rev() {
-            if self.incarnation_of(*node) != Some(*its) {
+            if self.is_over(*node, *its) {
                 continue;
             }
-            match self.ask_chain(context, (*node, store.addr), &ask) {
+            match self.ask_life(context, (*node, *its, store.addr), &ask) {
                 Ok(_) => ended = Ok(()),
                 Err(Failure::Refused(why)) => ended = ended.or(Err(why.into())),
                 Err(why) => return Err(why),
@@ -261,7 +297,14 @@ impl Chains for NetworkedNode {
         let ask = Ask::Serve { incarnation, setup: store.setup.clone() };
         // The primary last: it is not asked for anything before its backups are there.
         for (node, _) in store.servers.iter().rev() {
-            if let Err(why) = self.ask_chain(context, (*node, addr), &ask) {
+            let served = loop {
+                match self.ask_chain(context, (*node, addr), &ask) {
+                    // It has not heard of this node yet.
+                    Err(Failure::Refused(Refusal::Locked)) => self.pass_time(context),
+                    served => break served,
+                }
+            };
+            if let Err(why) = served {
                 // Nobody has heard of it.
                 let _ = self.end_servers(context, &store);
                 return Err(why);
@@ -282,10 +325,12 @@ impl Chains for NetworkedNode {
             let Err(why @ Failure::Refused(_)) = at_its_home else { return at_its_home };
             // It may be one whose name died with a node, and that a backup looks after, or is about to.
             match self.look_for(context, (addr, true), |_| true) {
-                Err(Failure::Refused(Refusal::Locked)) if self.now().saturating_sub(began) < TAKEOVER => {
+                Err(Failure::Broken | Failure::Refused(Refusal::Locked))
+                    if self.now().saturating_sub(began) < TAKEOVER =>
+                {
                     self.pass_time(context);
                 }
-                found => return found.map_err(|_| why),
+                found => return self.unless_fenced(found.map_err(|_| why)),
             }
         }
     }
@@ -322,6 +367,6 @@ impl Chains for NetworkedNode {
         key: u64,
         what: What<'_>,
     ) -> Result<Ran, Failure> {
-        session.run(self, context, key, what)
+        self.unless_fenced(session.run(self, context, key, what))
     }
 }

@@ -15,6 +15,7 @@
 use std::ops::Range;
 
 use nic::regions::{Call, Reply};
+use sorted::Set;
 use wire::chains::UNIT;
 use wire::{Discipline, Incarnation, Nanos, NodeId, Refusal};
 
@@ -46,8 +47,9 @@ fn used(setup: &Setup, number: usize, server: &Server) -> Range<u32> {
 }
 
 impl NetworkedNode {
-    pub(super) fn is_up(&self, home: &Home) -> bool {
-        self.incarnation_of(home.addr.home()) == Some(home.incarnation)
+    /// Its node is in the rack, or comes into it with an epoch that this node has not heard of yet.
+    pub(super) fn lives(&self, home: &Home) -> bool {
+        !self.is_over(home.addr.home(), home.incarnation)
     }
 
     /// Copies and backups of a store that have died, and that nothing has come in the place of; and the bytes of those copies.
@@ -55,14 +57,13 @@ impl NetworkedNode {
         let store = server.store();
         let servers = usize::from(store.setup.copies).saturating_sub(self.servers_up(&store).len());
         let homes = &store.setup.homes;
-        let dead = (0..homes.len()).filter(|number| !self.is_up(&homes[*number]));
+        let dead = (0..homes.len()).filter(|number| !self.lives(&homes[*number]));
         let units: Vec<u64> = dead.map(|number| used(&store.setup, number, server).len() as u64).collect();
         ((units.len() + servers) as u64, units.iter().sum::<u64>() * UNIT)
     }
 
     fn servers_up(&self, store: &Store) -> Vec<(NodeId, Incarnation)> {
-        let is_up = |(node, its): &&(NodeId, Incarnation)| self.incarnation_of(*node) == Some(*its);
-        store.servers.iter().filter(is_up).copied().collect()
+        store.servers.iter().filter(|(node, its)| !self.is_over(*node, *its)).copied().collect()
     }
 
     /// Looks for memory in the place of a home that is dead, or copies some of what that had. True if there was anything to do.
@@ -106,12 +107,12 @@ impl NetworkedNode {
     ) -> Result<Option<Copying>, Failure> {
         let store = server.store();
         let Setup { copies, homes, .. } = &store.setup;
-        let Some(number) = homes.iter().position(|home| !self.is_up(home)) else { return Ok(None) };
+        let Some(number) = homes.iter().position(|home| !self.lives(home)) else { return Ok(None) };
         if *copies == 1 || !server.may_try(self.now()) {
             return Ok(None);
         }
         let (part, dead) = store.setup.copy_at(number);
-        let lives = |other| self.is_up(&homes[store.setup.number_of(part, other)]);
+        let lives = |other| self.lives(&homes[store.setup.number_of(part, other)]);
         let source = dead.source(*copies, lives).ok_or(Refusal::NodeDown)?;
         let from = store.setup.number_of(part, source);
         let Some(home) = self.home_for(context, &store.setup, number) else { return Ok(None) };
@@ -138,7 +139,7 @@ impl NetworkedNode {
         server: &Server,
         copying: &mut Copying,
     ) -> Result<Step, Failure> {
-        if server.has_ended() || !copying.homes().iter().all(|home| self.is_up(home)) {
+        if server.has_ended() || !copying.homes().iter().all(|home| self.lives(home)) {
             return Err(Refusal::NodeDown.into());
         }
         if copying.wait(self.now()) > Nanos::ZERO {
@@ -177,14 +178,18 @@ impl NetworkedNode {
         loop {
             let first = units.last().map_or(0, |last| last.end);
             let ask = Ask::Changed { home, copy, pass, first };
-            match self.ask_chain(context, (home.addr.home(), home.addr), &ask) {
+            match self.ask_life(context, (home.addr.home(), home.incarnation, home.addr), &ask) {
                 Ok(Reply::Words(words)) => {
                     units.extend(words.iter().map(|word| (word >> 32) as u32..*word as u32));
                     if words.len() < MOST_CHANGED {
                         return Ok(units);
                     }
                 }
-                Err(Failure::Broken) if self.is_up(&home) => self.pass_time(context),
+                Err(Failure::Broken | Failure::Refused(Refusal::Locked | Refusal::NodeDown))
+                    if self.lives(&home) =>
+                {
+                    self.pass_time(context);
+                }
                 Ok(_) => return Err(Failure::Broken),
                 Err(why) => return Err(why),
             }
@@ -196,11 +201,11 @@ impl NetworkedNode {
         let parts = setup.parts();
         let shape = Setup::shape(setup.each, number % parts, parts);
         let homes_at = |node: NodeId| {
-            let its = |home: &&Home| home.addr.home() == node && self.is_up(home);
+            let its = |home: &&Home| home.addr.home() == node && self.lives(home);
             setup.homes.iter().filter(its).count()
         };
         let has_none = |node: &NodeId| {
-            !setup.copies_of(number).any(|home| home.addr.home() == *node && self.is_up(home))
+            !setup.copies_of(number).any(|home| home.addr.home() == *node && self.lives(home))
         };
         let all = (0..self.nodes_known() as u16).map(NodeId);
         let mut nodes: Vec<NodeId> =
@@ -285,12 +290,12 @@ impl NetworkedNode {
         let pieces = u32::try_from(all.len()).expect("as many as memory has room for");
         for (piece, words) in (0..).zip(all) {
             let ask = Ask::Back { store: (*store).clone(), at, piece, pieces, words: words.to_vec() };
-            if let Err(why) = self.ask_chain(context, (node, store.addr), &ask) {
+            if let Err(why) = self.ask_life(context, (node, its, store.addr), &ask) {
                 return if why == Failure::Fenced { Err(why) } else { Ok(false) };
             }
         }
         for _ in 0..ROUNDS {
-            if self.incarnation_of(node) != Some(its) || server.has_ended() {
+            if self.is_over(node, its) || server.has_ended() {
                 return Ok(false);
             }
             if server.backup_joins(node) {
@@ -358,27 +363,32 @@ impl NetworkedNode {
     /// Ends all connections of older generations than the next one, whose number this is.
     fn stop(&self, context: &mut ThreadContext, store: &Store) -> Result<u32, Failure> {
         let mut generation = store.setup.generation + 1;
+        let memories: Set<(NodeId, Incarnation)> = store.setup.nodes().collect();
         loop {
             let asked = generation;
-            for node in (0..self.nodes_known() as u16).map(NodeId) {
-                let is_memory = || {
-                    let its = |home: &&Home| home.addr.home() == node;
-                    store.setup.homes.iter().find(its).is_some_and(|home| self.is_up(home))
-                };
-                while self.incarnation_of(node).is_some() {
-                    let ask = Ask::Stop { store: store.name, generation: asked };
-                    match self.ask_chain(context, (node, store.addr), &ask) {
-                        Ok(Reply::Words(words)) if words.len() == 1 => {
-                            generation = generation.max(u32::try_from(words[0]).unwrap_or(u32::MAX));
-                            break;
-                        }
-                        Err(why @ Failure::Fenced) => return Err(why),
-                        Err(Failure::Broken) => self.pass_time(context),
-                        // Others than memories hear of it when they ask those.
-                        _ if is_memory() => self.pass_time(context),
-                        _ => break,
+            let ask = Ask::Stop { store: store.name, generation: asked };
+            let up = (0..self.nodes_known() as u16).map(NodeId);
+            let up = up.filter_map(|node| Some((node, self.incarnation_of(node)?)));
+            let mut to_ask: Vec<_> =
+                up.filter(|life| !memories.contains(life)).chain(memories.clone()).collect();
+            while let Some((node, life)) = to_ask.last().copied() {
+                if self.is_over(node, life) {
+                    to_ask.pop();
+                    continue;
+                }
+                match self.ask_life(context, (node, life, store.addr), &ask) {
+                    Ok(Reply::Words(words)) if words.len() == 1 => {
+                        generation = generation.max(u32::try_from(words[0]).unwrap_or(u32::MAX));
+                    }
+                    Err(why @ Failure::Fenced) => return Err(why),
+                    // Others than memories hear of it when they ask those.
+                    Err(Failure::Refused(_)) if !memories.contains(&(node, life)) => {}
+                    _ => {
+                        self.pass_time(context);
+                        continue;
                     }
                 }
+                to_ask.pop();
             }
             if generation == asked {
                 return Ok(generation);
@@ -392,8 +402,8 @@ impl NetworkedNode {
     fn tell_servers(&self, context: &mut ThreadContext, store: &Store) -> Result<(), Failure> {
         let ask = Ask::Reform { store: store.clone() };
         for (node, its) in store.servers.iter().filter(|(node, _)| *node != self.id()) {
-            while self.incarnation_of(*node) == Some(*its) {
-                match self.ask_chain(context, (*node, store.addr), &ask) {
+            while !self.is_over(*node, *its) {
+                match self.ask_life(context, (*node, *its, store.addr), &ask) {
                     // The store is about to end.
                     Ok(_) | Err(Failure::Refused(Refusal::Unallocated)) => break,
                     Err(why @ Failure::Fenced) => return Err(why),

@@ -32,7 +32,7 @@ impl NetworkedNode {
     /// Tells every memory of a store that lives of its clients are over, and then sweeps those.
     fn sweep_the_dead(&self, context: &mut ThreadContext, server: &Server) -> Result<(), Failure> {
         for (node, incarnation) in server.incarnations() {
-            if self.incarnation_of(node) == Some(incarnation) {
+            if !self.is_over(node, incarnation) {
                 continue;
             }
             self.fence_at_memories(context, server, (node, incarnation))?;
@@ -55,13 +55,13 @@ impl NetworkedNode {
     ) -> Result<(), Failure> {
         for (memory, its) in server.store().setup.nodes() {
             // Otherwise it executes nothing any more, of nobody. Whether something is lost with it, the caller looks.
-            while self.incarnation_of(memory) == Some(its) {
-                let at = (memory, GlobalAddr::new(memory, 0));
-                match self.ask_chain(context, at, &Ask::Fence { node, incarnation }) {
+            while !self.is_over(memory, its) {
+                let at = (memory, its, GlobalAddr::new(memory, 0));
+                match self.ask_life(context, at, &Ask::Fence { node, incarnation }) {
                     Ok(_) => break,
-                    Err(Failure::Broken) => self.pass_time(context),
-                    // It has died meanwhile.
-                    Err(Failure::Refused(Refusal::NodeDown)) if self.incarnation_of(memory) != Some(its) => {}
+                    Err(Failure::Broken | Failure::Refused(Refusal::Locked | Refusal::NodeDown)) => {
+                        self.pass_time(context)
+                    }
                     Err(why) => return Err(why),
                 }
             }
@@ -78,7 +78,7 @@ impl NetworkedNode {
         // One that is about to become a backup is not among them.
         let Some(place) = store.place(self.id(), self.incarnation()) else { return Ok(false) };
         let before = &store.servers[..place];
-        if before.iter().any(|(node, its)| self.incarnation_of(*node) == Some(*its)) {
+        if before.iter().any(|(node, its)| !self.is_over(*node, *its)) {
             return Ok(false);
         }
         for dead in before {
@@ -118,17 +118,18 @@ impl NetworkedNode {
         let store = server.store();
         let mut told = false;
         for _ in 0..BATCHES {
-            if self.incarnation_of(node) != Some(its) {
+            if self.is_over(node, its) {
                 server.backup_has(node, None);
                 break;
             }
             let Some(batch) = server.for_backup(node) else { break };
             told = true;
             let ask = Ask::Follow { store: store.name, batch };
-            match self.ask_chain(context, (node, store.addr), &ask) {
+            match self.ask_life(context, (node, its, store.addr), &ask) {
                 Ok(Reply::Words(words)) if words.len() == 1 => server.backup_has(node, Some(words[0])),
-                Err(Failure::Broken) => self.pass_time(context),
-                Err(Failure::Refused(Refusal::NodeDown)) if self.incarnation_of(node) != Some(its) => {}
+                Err(Failure::Broken | Failure::Refused(Refusal::Locked | Refusal::NodeDown)) => {
+                    self.pass_time(context)
+                }
                 // The store is about to end.
                 Err(Failure::Refused(Refusal::Unallocated)) => server.backup_has(node, None),
                 Err(why @ Failure::Fenced) => return Err(why),
@@ -144,7 +145,7 @@ impl NetworkedNode {
 
     /// A store goes on as long as one copy of everything is left.
     fn look_at_memories(&self, server: &Server) -> Result<(), Failure> {
-        if server.store().setup.is_lost(|home| self.is_up(home)) {
+        if server.store().setup.is_lost(|home| self.lives(home)) {
             Err(Refusal::NodeDown.into())
         } else {
             Ok(())

@@ -25,8 +25,9 @@ impl NetworkedNode {
         words: &[u64],
     ) -> Option<Reply> {
         let Some(ask) = Ask::parse(words) else { return Some(Reply::Refused(Refusal::NotAnAllocation)) };
+        // This node has not heard of it yet, or it is dead, and nobody waits for an answer.
         let Some(incarnation) = self.incarnation_of(from) else {
-            return Some(Reply::Refused(Refusal::NodeDown));
+            return Some(Reply::Refused(Refusal::Locked));
         };
         if let Ask::Told { store, thread, appends } = &ask {
             if let Some(server) = self.server_of(addr, store) {
@@ -46,8 +47,7 @@ impl NetworkedNode {
     ) -> Result<Reply, Refusal> {
         match ask {
             Ask::Serve { incarnation, setup } => {
-                let is_up = |node, incarnation| self.incarnation_of(node) == Some(incarnation);
-                if !setup.homes.iter().all(|home| is_up(home.addr.home(), home.incarnation)) {
+                if !setup.homes.iter().all(|home| self.lives(home)) {
                     return Err(Refusal::NodeDown);
                 }
                 let store = Store::new(addr, incarnation, setup);

@@ -150,6 +150,11 @@ impl Verbs {
         self.enter().connections.incarnations(node).map(|incarnations| incarnations.theirs)
     }
 
+    /// True if that life of another node is over. One that begins with an epoch of which this node has not heard yet is not.
+    pub(super) fn is_over(&self, node: NodeId, life: Incarnation) -> bool {
+        self.enter().is_over(node, life)
+    }
+
     /// When the device wants to be called.
     pub(super) fn deadline(&self) -> Nanos {
         Nanos(self.due.load(Ordering::Acquire))
@@ -244,6 +249,7 @@ impl NetworkedNode {
     pub(super) fn begin_connections(&self, context: &mut ThreadContext, view: &View) {
         self.with_nic(context, |nic, now, way| {
             nic.change(now, way, |connections, out| connections.on_view(&view.incarnations, out));
+            nic.known = nic.known.max(view.epoch);
             for peer in std::mem::take(&mut nic.gone) {
                 if !self.memory().regions.node_died(peer) {
                     nic.suspects.insert(peer);

@@ -16,7 +16,7 @@ use sorted::{Map, Set};
 use transport::{Body, Contents, Outgoing, PeerId, Transport};
 use wire::chain_pair::ChainPair;
 use wire::roce::{Packet, Psn};
-use wire::{Incarnation, Nanos, NodeId, Refusal};
+use wire::{Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
 use zerocopy::IntoBytes as _;
 
 use super::chained::Chained;
@@ -69,6 +69,8 @@ pub(crate) struct Nic {
     /// Shortest time until a packet is sent again.
     pub(super) timeout: Nanos,
     pub(super) malformed: u64,
+    /// The epoch as of which connections are.
+    pub(super) known: SwitchEpoch,
     /// Nodes whose connected incarnation is over, for whoever has to do more about that.
     pub(super) gone: Vec<NodeId>,
     /// Nodes that are dead, but may still have a process that writes into this node's memory.
@@ -110,6 +112,7 @@ impl Nic {
             scratch: Vec::new(),
             timeout,
             malformed: 0,
+            known: SwitchEpoch(0),
             gone: Vec::new(),
             suspects: Set::new(),
         }
@@ -144,6 +147,11 @@ impl Nic {
             }
         }
         self.changes = changes;
+    }
+
+    /// True if that life of another node is over: lives are called by the epochs that they begin with.
+    pub(super) fn is_over(&self, node: NodeId, life: Incarnation) -> bool {
+        life.0 <= self.known.0 && self.connections.incarnations(node).is_none_or(|it| it.theirs != life)
     }
 
     /// Connections that have broken begin anew.
