@@ -40,9 +40,12 @@ pub(super) enum Amount<'a> {
     Entries(&'a [u8]),
 }
 
+/// The store's generation in which a verb was posted: the homes of another one may be other ones.
+type Generation = u32;
+
 /// A verb that was posted; or it names no memory; or that is dead.
 pub(super) enum Posted {
-    To(usize, Verb, Arc<Ticket>),
+    To(usize, Verb, Generation, Arc<Ticket>),
     Nowhere,
     ToTheDead,
     ToTheOutdated,
@@ -279,7 +282,10 @@ impl Port {
         amount: Amount<'_>,
     ) -> Result<Posted, Failure> {
         Ok(match self.work(fabric, context, aimed, amount)? {
-            Aim::At(home, work) => Posted::To(home, aimed.1, fabric.post(context, work)),
+            Aim::At(home, work) => {
+                let generation = self.store.setup.generation;
+                Posted::To(home, aimed.1, generation, fabric.post(context, work))
+            }
             Aim::Nowhere => Posted::Nowhere,
             Aim::Dead => Posted::ToTheDead,
             Aim::Outdated => Posted::ToTheOutdated,
@@ -294,9 +300,9 @@ impl Port {
         posted: &Posted,
     ) -> Result<Outcome, Failure> {
         match posted {
-            Posted::To(home, verb, ticket) => {
+            Posted::To(home, verb, generation, ticket) => {
                 let ended = fabric.wait(context, ticket);
-                self.outcome(fabric, context, (*home, *verb), ended, &mut Box::default())
+                self.outcome(fabric, context, (*home, *verb, *generation), ended, &mut Box::default())
             }
             Posted::Nowhere | Posted::ToTheOutdated => Ok(Outcome::Unknown),
             Posted::ToTheDead => Ok(Outcome::Dead),
@@ -314,8 +320,9 @@ impl Port {
     ) -> Result<Outcome, Failure> {
         match self.work(fabric, context, aimed, amount)? {
             Aim::At(home, work) => {
+                let generation = self.store.setup.generation;
                 let ended = fabric.execute(context, work);
-                self.outcome(fabric, context, (home, aimed.1), ended, landing)
+                self.outcome(fabric, context, (home, aimed.1, generation), ended, landing)
             }
             Aim::Dead => Ok(Outcome::Dead),
             Aim::Outdated => Ok(Outcome::Unknown),
@@ -357,8 +364,9 @@ impl Port {
             return Err(Failure::Broken);
         };
         debug_assert_eq!(home, same, "one queue pair");
+        let generation = self.store.setup.generation;
         let ended = fabric.execute_after(context, first, second);
-        let swapped = self.outcome(fabric, context, (home, swap), ended, &mut Box::default())?;
+        let swapped = self.outcome(fabric, context, (home, swap, generation), ended, &mut Box::default())?;
         Ok([if swapped == Outcome::Unknown { Outcome::Unknown } else { Outcome::Written }, swapped])
     }
 
@@ -366,15 +374,17 @@ impl Port {
         &mut self,
         fabric: &F,
         context: &mut ThreadContext,
-        (home, verb): (usize, Verb),
+        (home, verb, generation): (usize, Verb, Generation),
         ended: Result<Ended, Failure>,
         landing: &mut Box<[u64]>,
     ) -> Result<Outcome, Failure> {
         let ended = match ended {
             Ok(ended) => ended,
+            // Of what that home was, this port has learned that it is over.
+            Err(_) if generation != self.store.setup.generation => return Ok(Outcome::Unknown),
             Err(why) => {
                 let anew = match why {
-                    Failure::Broken => {
+                    Failure::Broken | Failure::Refused(Refusal::NodeDown) => {
                         self.disconnected(home);
                         self.connect(fabric, context, home)
                     }

@@ -248,8 +248,7 @@ impl NetworkedNode {
     /// A new epoch: connections to nodes that are down, or in another incarnation, have ended, and others begin.
     pub(super) fn begin_connections(&self, context: &mut ThreadContext, view: &View) {
         self.with_nic(context, |nic, now, way| {
-            nic.change(now, way, |connections, out| connections.on_view(&view.incarnations, out));
-            nic.known = nic.known.max(view.epoch);
+            nic.begin_epoch(now, (view.epoch, &view.incarnations), way);
             for peer in std::mem::take(&mut nic.gone) {
                 if !self.memory().regions.node_died(peer) {
                     nic.suspects.insert(peer);

@@ -149,6 +149,19 @@ impl Nic {
         self.changes = changes;
     }
 
+    /// An epoch begins, in which these lives of nodes are in the rack. One that comes late, after a later one, says nothing.
+    pub(super) fn begin_epoch(
+        &mut self,
+        now: Nanos,
+        (epoch, lives): (SwitchEpoch, &[Option<Incarnation>]),
+        way: &mut Way<'_>,
+    ) {
+        if epoch >= self.known {
+            self.change(now, way, |connections, out| connections.on_view(lives, out));
+            self.known = epoch;
+        }
+    }
+
     /// True if that life of another node is over: lives are called by the epochs that they begin with.
     pub(super) fn is_over(&self, node: NodeId, life: Incarnation) -> bool {
         life.0 <= self.known.0 && self.connections.incarnations(node).is_none_or(|it| it.theirs != life)

@@ -8,7 +8,7 @@ use nic::verbs::{Mtu, Remote};
 use transport::inline::{Hub, InlineTransport};
 use transport::{Body, Outgoing, PeerId, Transport as _};
 use wire::roce::Key;
-use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal};
+use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
 
 use super::nic::{Nic, Way};
 use super::ticket::{Ended, Ticket};
@@ -38,7 +38,7 @@ impl Two {
         };
         let incarnations = [Some(Incarnation(1)); 2];
         for at in 0..2 {
-            two.at(at, |nic, now, way| nic.change(now, way, |it, out| it.on_view(&incarnations, out)));
+            two.at(at, |nic, now, way| nic.begin_epoch(now, (SwitchEpoch(1), &incarnations), way));
         }
         two
     }
@@ -149,9 +149,7 @@ fn both_ends_may_break_at_a_time() {
 fn a_node_that_is_down_fails_what_is_asked_of_it() {
     let mut two = Two::new();
     let pending = two.post(0, What::Send, 100);
-    two.at(0, |nic, now, way| {
-        nic.change(now, way, |it, out| it.on_view(&[Some(Incarnation(1)), None], out));
-    });
+    two.at(0, |nic, now, way| nic.begin_epoch(now, (SwitchEpoch(2), &[Some(Incarnation(1)), None]), way));
     let down = Ended::Failed(Failure::Refused(Refusal::NodeDown));
     assert_eq!(pending.take(), Some(down.clone()));
     assert_eq!(two.post(0, What::Send, 100).take(), Some(down));
@@ -168,11 +166,34 @@ fn a_key_of_a_former_incarnation_is_used_no_more() {
         ticket
     };
     let pending = ask(&mut two, 1);
-    two.at(0, |nic, now, way| nic.change(now, way, |it, out| it.on_view(&view(2), out)));
+    two.at(0, |nic, now, way| nic.begin_epoch(now, (SwitchEpoch(2), &view(2)), way));
     let down = Ended::Failed(Failure::Refused(Refusal::NodeDown));
     assert_eq!(pending.take(), Some(down.clone()));
     assert_eq!(ask(&mut two, 1).take(), Some(down), "another region may have that key by now");
     assert_eq!(ask(&mut two, 2).take(), None, "that is in flight");
+}
+
+#[test]
+fn a_life_is_over_when_its_node_has_another_one_or_none_and_not_before_it_was_heard_of() {
+    let mut two = Two::new();
+    let is_over = |two: &Two, life| two.nics[0].is_over(NodeId(1), Incarnation(life));
+    let begin = |two: &mut Two, epoch, life: Option<u32>| {
+        let lives = [Some(Incarnation(1)), life.map(Incarnation)];
+        two.at(0, |nic, now, way| nic.begin_epoch(now, (SwitchEpoch(epoch), &lives), way));
+    };
+    assert_eq!([0, 1, 3].map(|life| is_over(&two, life)), [true, false, false]);
+    begin(&mut two, 2, None);
+    assert_eq!(
+        [1, 2, 3].map(|life| is_over(&two, life)),
+        [true, true, false],
+        "it may come with the next epoch"
+    );
+    begin(&mut two, 3, Some(3));
+    assert_eq!([2, 3, 4].map(|life| is_over(&two, life)), [true, false, false]);
+    begin(&mut two, 2, None);
+    assert!(!is_over(&two, 3), "that came late");
+    begin(&mut two, 4, Some(3));
+    assert_eq!([3, 4, 5].map(|life| is_over(&two, life)), [false, true, false]);
 }
 
 #[test]
