@@ -49,7 +49,8 @@ pub struct Config {
     /// On how many nodes what is allocated with copies is kept, 1 to 3; 1: nothing has copies. With more, every node contributes as
     /// much memory again for each copy, as it is used. Of a rack of processes: an embedded one dies as a whole.
     pub copies: usize,
-    /// Bytes a second that come to a node of each memory with copies that too few have, at most; a block or more. Each node's own.
+    /// Bytes a second that come to a node of each memory with copies that too few have, at most; a block or more. Of a store of chains, at
+    /// first; what clients change meanwhile comes twice as fast. Each node's own.
     pub refill: u64,
     /// Directory entries that the switch has capacity for.
     pub switch_entries: usize,

@@ -49,6 +49,8 @@ pub(crate) enum Care {
     Order,
     /// Who has learned that the store is another one begins its operation anew.
     Anew,
+    /// Who is told of memory of whose node it has not heard yet waits until it has, and does not take it for dead.
+    Heard,
 }
 
 /// What a memory is to a client that knows the store as it was in some generation.
@@ -87,10 +89,10 @@ impl Memories {
         self.with(self.part(location_of(verb).unit()), replica.0)
     }
 
-    /// What one is to a client of this generation.
-    pub(crate) fn reach(&self, of: usize, generation: u64) -> Reach {
+    /// What one is to a client of this generation, which knows of those nodes that had become memories by that one.
+    pub(crate) fn reach(&self, of: usize, generation: u64, knows: u64) -> Reach {
         let memory = &self.0[of];
-        if memory.is_dead || memory.since > generation {
+        if memory.is_dead || memory.since > generation.min(knows) {
             Reach::Dead
         } else if memory.stopped > generation {
             Reach::Outdated

@@ -98,16 +98,16 @@ fn seeds(count: u64) -> std::ops::Range<u64> {
 fn histories_are_linearizable_and_memory_comes_back() {
     for kind in KINDS {
         let mut sum = Sum::default();
-        for seed in seeds(100) {
+        for seed in seeds(50) {
             if let Err(why) = run((AllRules, None), seed, kind, &mut sum) {
                 panic!("{kind:?}: {why}\nRACKMEM_SEED={seed} cargo test -p rackmem-chain chains");
             }
         }
         if std::env::var_os("RACKMEM_SEED").is_none() {
-            assert!(sum.operations > 10_000 && sum.settled > 40 && sum.deaths > 100, "{}", sum.operations);
+            assert!(sum.operations > 5_000 && sum.settled > 20 && sum.deaths > 50, "{}", sum.operations);
             assert_eq!(sum.finished > 0, kind.0 > 1);
-            assert_eq!(sum.dead_memories > 50 && sum.recopied > 50, kind.0 > 1);
-            assert_eq!(sum.dead_servers > 50 && sum.new_backups > 50, kind.0 > 1);
+            assert_eq!(sum.dead_memories > 25 && sum.recopied > 25, kind.0 > 1);
+            assert_eq!(sum.dead_servers > 25 && sum.new_backups > 25, kind.0 > 1);
             let trips = sum.trips as f64 / sum.operations as f64;
             println!(
                 "{} copies in {} memories: {} operations, {trips:.2} round trips each, {} without memory, {} settled, {} finished by the \
@@ -129,7 +129,7 @@ fn histories_are_linearizable_and_memory_comes_back() {
 /// What drivers do, and no machine.
 #[test]
 fn copies_that_are_made_anew_without_care_are_caught() {
-    for care in [Care::Stop, Care::Order, Care::Anew] {
+    for care in [Care::Stop, Care::Order, Care::Anew, Care::Heard] {
         // With two copies there is only one to copy from.
         let found = (1..600).map(|seed| caught(AllRules, Some(care), seed, (3, 3))).any(|end| end.is_err());
         assert!(found, "nothing catches it: {care:?}");
@@ -148,8 +148,9 @@ fn every_mutant_is_caught() {
             println!("{:?}: an entry is read over two uses of its slot", row.rule);
             torn_without.push(row.rule);
         }
-        if row.runs == Runs::Native {
-            let runs = (1..400).flat_map(|seed| KINDS.map(|kind| (seed, kind)));
+        if let Runs::Native(least) = row.runs {
+            let kinds = KINDS.into_iter().filter(move |kind| kind.0 >= least);
+            let runs = (1..400).flat_map(|seed| kinds.clone().map(move |kind| (seed, kind)));
             let mut ends = runs.map(|(seed, kind)| ((seed, kind), caught(without, None, seed, kind)));
             if let Some(((seed, kind), why)) = ends.find_map(|(run, end)| end.err().map(|why| (run, why))) {
                 let why: String = why.chars().take(150).collect();
@@ -159,7 +160,7 @@ fn every_mutant_is_caught() {
         }
     }
     crate::table::assert_caught(|row| row.scenario == TORN, &torn_without);
-    crate::table::assert_caught(|row| row.runs == Runs::Native, &caught_by_runs);
+    crate::table::assert_caught(|row| matches!(row.runs, Runs::Native(_)), &caught_by_runs);
 }
 
 #[test]

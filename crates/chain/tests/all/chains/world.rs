@@ -29,6 +29,8 @@ struct Running {
     invoke: u64,
     /// The generation of the store that it goes by: live clients do one operation at a time.
     generation: u64,
+    /// Of nodes with memory of later ones it has not heard yet.
+    heard: u64,
     /// What stands for the value: of a put the one to write, of a get the one that was read last.
     value: u64,
 }
@@ -199,7 +201,8 @@ impl<R: Rules> World<R> {
             _ => (Request::Get, Op::Read { value: None }),
         };
         let generation = self.generation - self.random.below(2).min(self.generation);
-        let running = Running { key, op: what, invoke: self.now, generation, value: op.0 };
+        let heard = self.generation - self.random.below(2).min(self.generation);
+        let running = Running { key, op: what, invoke: self.now, generation, heard, value: op.0 };
         let worker = &mut self.clients[at];
         worker.running.insert(op, running);
         let mut effects = Vec::new();
@@ -214,7 +217,10 @@ impl<R: Rules> World<R> {
                 client::Effect::Verb(op, replica, verb) => {
                     let value = worker.running[&op].value;
                     let to = self.memories.of(&verb, replica);
-                    match self.memories.reach(to, worker.running[&op].generation) {
+                    let Running { generation, heard, .. } = worker.running[&op];
+                    // Whoever waits for that has heard of it when its verb is executed.
+                    let knows = if self.without == Some(Care::Heard) { heard } else { generation };
+                    match self.memories.reach(to, generation, knows) {
                         Reach::Dead => worker.outcomes.push_back((to, op, Outcome::Dead, 0)),
                         Reach::Connected => {
                             worker.to_memory[to].push_back(Flight { op, verb, value, half: None });

@@ -159,12 +159,17 @@ impl Memory for During<'_> {
     }
 
     fn compare_swap(&mut self, key: Key, address: u64, compare: u64, swap: u64) -> u64 {
-        let swapped = self.word(key, address, |word| word.compare_exchange(compare, swap, SeqCst, SeqCst));
-        if let (Some(Ok(_)), Some(region)) = (swapped, self.bytes.exported.get_mut(key)) {
-            region.note(address - region.base(), 8);
-        }
         // Of a region that has ended: nothing is changed.
-        swapped.map_or(!compare, |swapped| swapped.unwrap_or_else(|found| found))
+        let Some(region) = self.bytes.exported.get_mut(key) else { return !compare };
+        let offset = address - region.base();
+        let Ok(word) = region.word((offset / 8) as usize) else { return !compare };
+        match word.compare_exchange(compare, swap, SeqCst, SeqCst) {
+            Ok(was) => {
+                region.note(offset, 8);
+                was
+            }
+            Err(found) => found,
+        }
     }
 
     fn fetch_add(&mut self, key: Key, address: u64, add: u64) -> u64 {
