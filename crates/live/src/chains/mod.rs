@@ -10,7 +10,7 @@
 //! | `session.rs` | [`Session`]: one client, one operation at a time |
 //! | `pauses.rs` | how long a client waits until it asks again |
 //! | `port.rs` | a client's queue pairs: verbs, and connections that break |
-//! | `copying.rs` | [`Copying`]: a part on its way to other memory, while clients go on |
+//! | `copying.rs` | a part on its way to other memory, while clients go on |
 //! | `server.rs` | the metadata server |
 //! | `ask.rs` | what is asked of other nodes, as words |
 //! | `relay.rs` | the switch, which forwards verbs, and may steer |

@@ -3,7 +3,7 @@
 //! ```text
 //!   memory at another node is allocated,                    or: another node is told all that the server knows
 //!   and gets what the copy has that `Replica::source` names,
-//!   in passes, while clients go on ([`Copying`])
+//!   in passes, while clients go on (`Copying`)
 //!   stop      no client of the store is connected to any memory of it, and none begins that goes by what it was
 //!   copy      what has changed since the last pass
 //!   reform    servers know of the new memory, and of the new backup; then clients are told that ask
