@@ -131,6 +131,21 @@ impl Copying {
         fabric: &F,
         context: &mut ThreadContext,
     ) -> Result<u64, Failure> {
+        let began = fabric.now();
+        let pieces = self.take(began);
+        loop {
+            match self.copy(fabric, context, &pieces) {
+                Err(Failure::Broken) if fabric.now().saturating_sub(began) < TIMEOUT => {
+                    self.port.disconnected(self.from);
+                    self.port.disconnected(self.number);
+                }
+                copied => return copied.map(|()| pieces.iter().map(bytes_of).sum()),
+            }
+        }
+    }
+
+    /// The next pieces, and when there may be more.
+    fn take(&mut self, now: Nanos) -> Vec<Range<u32>> {
         let mut pieces = Vec::with_capacity(PIECES);
         while pieces.len() < PIECES
             && let Some(units) = self.left.pop()
@@ -141,19 +156,10 @@ impl Copying {
                 self.left.push(end..units.end);
             }
         }
-        let began = fabric.now();
         let bytes: u64 = pieces.iter().map(|units| bytes_of(units).max(LEAST)).sum();
         let rate = if self.pass == 0 { self.rate } else { self.rate.saturating_mul(2) };
-        self.next_at = self.next_at.max(began) + Nanos(bytes.saturating_mul(1_000_000_000) / rate.max(1));
-        loop {
-            match self.copy(fabric, context, &pieces) {
-                Err(Failure::Broken) if fabric.now().saturating_sub(began) < TIMEOUT => {
-                    self.port.disconnected(self.from);
-                    self.port.disconnected(self.number);
-                }
-                copied => return copied.map(|()| pieces.iter().map(bytes_of).sum()),
-            }
-        }
+        self.next_at = self.next_at.max(now) + Nanos(bytes.saturating_mul(1_000_000_000) / rate.max(1));
+        pieces
     }
 
     /// Copies all that is left of this pass.
@@ -200,5 +206,75 @@ impl Copying {
             Ended::Answer(_) => Ok(()),
             _ => Err(Failure::Broken),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::roce::Key;
+    use wire::{GlobalAddr, Incarnation, NodeId};
+
+    use super::*;
+    use crate::chains::Setup;
+
+    const SECOND: Nanos = Nanos(1_000_000_000);
+
+    fn copying(units: Range<u32>, rate: u64) -> Copying {
+        let home = |node| Home {
+            addr: GlobalAddr::new(NodeId(node), 4096),
+            key: Key(1),
+            incarnation: Incarnation(0),
+        };
+        let (lease, quarantine, homes) = (Nanos(1), Nanos(2), [0, 1, 1, 0].map(home).into());
+        let setup = Setup { lease, quarantine, each: 1 << 20, copies: 2, generation: 0, homes };
+        let store = Store::new(GlobalAddr::new(NodeId(2), 64), Incarnation(0), setup);
+        Copying::new(&store, (2, home(3), 0), (units, rate), (7, 9))
+    }
+
+    /// All that is taken in this pass, each time when it may be, and how long that takes.
+    fn pass(copying: &mut Copying, from: Nanos) -> (Vec<Range<u32>>, Nanos) {
+        let (mut now, mut taken) = (from, Vec::new());
+        while !copying.has_passed() {
+            let pieces = copying.take(now);
+            assert!(pieces.iter().map(bytes_of).sum::<u64>() <= 256 << 10, "the server has other work, too");
+            taken.extend(pieces);
+            now = now + copying.wait(now);
+        }
+        (taken, now.saturating_sub(from))
+    }
+
+    #[test]
+    fn a_pass_takes_all_of_it_once_and_as_long_as_its_rate_says() {
+        let mut copying = copying(5..5 + (1 << 16), 4 << 20);
+        let (taken, took) = pass(&mut copying, SECOND);
+        assert_eq!(
+            taken.iter().cloned().flatten().collect::<Vec<_>>(),
+            (5..5 + (1 << 16)).collect::<Vec<_>>()
+        );
+        assert_eq!(took, SECOND, "4 MiB");
+        assert!(!copying.is_near(), "nobody knows what has changed");
+        // Later passes are twice as fast; little pieces count as more than they have.
+        copying.begin_pass(vec![0..8192, 9000..9000 + 8192]);
+        assert_eq!(pass(&mut copying, SECOND + SECOND).1, Nanos(125_000_000), "1 MiB");
+        copying.begin_pass((0..8192).map(|at| at * 8..at * 8 + 1).collect());
+        assert!(!copying.is_near());
+        assert_eq!(pass(&mut copying, SECOND + SECOND + SECOND).1, SECOND, "8 MiB, as it counts");
+    }
+
+    #[test]
+    fn clients_are_stopped_when_little_is_left_or_passes_do_not_get_smaller() {
+        let mut some = copying(1..2, 1);
+        pass(&mut some, SECOND);
+        for _ in 1..PASSES {
+            some.begin_pass(vec![0..FEW, 9000..9001]);
+            assert!(!some.is_near());
+            pass(&mut some, SECOND);
+        }
+        some.begin_pass(vec![0..FEW, 9000..9001]);
+        assert!(some.is_near(), "that does not get smaller");
+        let mut little = copying(1..1, 1);
+        assert!(little.has_passed(), "nothing was ever given to clients");
+        little.begin_pass(vec![0..FEW - 1, 9000..9001]);
+        assert!(little.is_near());
     }
 }

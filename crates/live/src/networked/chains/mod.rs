@@ -160,6 +160,27 @@ impl NetworkedNode {
         self.ask_any(context, (to, Some(life), addr), ask)
     }
 
+    /// Asks that life of a node until it answers, or refuses. None: it is over. As long as one of both has not heard that the other one is
+    /// in the rack, it is asked again.
+    fn ask_until_over(
+        &self,
+        context: &mut ThreadContext,
+        (to, life, addr): (NodeId, Incarnation, GlobalAddr),
+        ask: &Ask,
+    ) -> Result<Option<Result<Reply, Refusal>>, Failure> {
+        while !self.is_over(to, life) {
+            match self.ask_life(context, (to, life, addr), ask) {
+                Ok(reply) => return Ok(Some(Ok(reply))),
+                Err(Failure::Broken | Failure::Refused(Refusal::Locked | Refusal::NodeDown)) => {
+                    self.pass_time(context);
+                }
+                Err(Failure::Refused(why)) => return Ok(Some(Err(why))),
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(None)
+    }
+
     fn ask_any(
         &self,
         context: &mut ThreadContext,

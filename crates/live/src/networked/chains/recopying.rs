@@ -178,20 +178,17 @@ impl NetworkedNode {
         loop {
             let first = units.last().map_or(0, |last| last.end);
             let ask = Ask::Changed { home, copy, pass, first };
-            match self.ask_life(context, (home.addr.home(), home.incarnation, home.addr), &ask) {
-                Ok(Reply::Words(words)) => {
+            let at = (home.addr.home(), home.incarnation, home.addr);
+            match self.ask_until_over(context, at, &ask)? {
+                Some(Ok(Reply::Words(words))) => {
                     units.extend(words.iter().map(|word| (word >> 32) as u32..*word as u32));
                     if words.len() < MOST_CHANGED {
                         return Ok(units);
                     }
                 }
-                Err(Failure::Broken | Failure::Refused(Refusal::Locked | Refusal::NodeDown))
-                    if self.lives(&home) =>
-                {
-                    self.pass_time(context);
-                }
-                Ok(_) => return Err(Failure::Broken),
-                Err(why) => return Err(why),
+                Some(Ok(_)) => return Err(Failure::Broken),
+                Some(Err(why)) => return Err(why.into()),
+                None => return Err(Refusal::NodeDown.into()),
             }
         }
     }
@@ -363,32 +360,21 @@ impl NetworkedNode {
     /// Ends all connections of older generations than the next one, whose number this is.
     fn stop(&self, context: &mut ThreadContext, store: &Store) -> Result<u32, Failure> {
         let mut generation = store.setup.generation + 1;
-        let memories: Set<(NodeId, Incarnation)> = store.setup.nodes().collect();
         loop {
             let asked = generation;
             let ask = Ask::Stop { store: store.name, generation: asked };
-            let up = (0..self.nodes_known() as u16).map(NodeId);
-            let up = up.filter_map(|node| Some((node, self.incarnation_of(node)?)));
-            let mut to_ask: Vec<_> =
-                up.filter(|life| !memories.contains(life)).chain(memories.clone()).collect();
-            while let Some((node, life)) = to_ask.last().copied() {
-                if self.is_over(node, life) {
-                    to_ask.pop();
-                    continue;
-                }
-                match self.ask_life(context, (node, life, store.addr), &ask) {
-                    Ok(Reply::Words(words)) if words.len() == 1 => {
+            // Clients at nodes without memory of it would find out as well, but later.
+            let all = (0..self.nodes_known() as u16).map(NodeId);
+            let up = all.filter_map(|node| Some((node, self.incarnation_of(node)?)));
+            let to_ask: Set<(NodeId, Incarnation)> = store.setup.nodes().chain(up).collect();
+            for (node, life) in to_ask {
+                match self.ask_until_over(context, (node, life, store.addr), &ask)? {
+                    Some(Ok(Reply::Words(words))) if words.len() == 1 => {
                         generation = generation.max(u32::try_from(words[0]).unwrap_or(u32::MAX));
                     }
-                    Err(why @ Failure::Fenced) => return Err(why),
-                    // Others than memories hear of it when they ask those.
-                    Err(Failure::Refused(_)) if !memories.contains(&(node, life)) => {}
-                    _ => {
-                        self.pass_time(context);
-                        continue;
-                    }
+                    None => {}
+                    Some(_) => return Err(Failure::Broken),
                 }
-                to_ask.pop();
             }
             if generation == asked {
                 return Ok(generation);
@@ -402,14 +388,8 @@ impl NetworkedNode {
     fn tell_servers(&self, context: &mut ThreadContext, store: &Store) -> Result<(), Failure> {
         let ask = Ask::Reform { store: store.clone() };
         for (node, its) in store.servers.iter().filter(|(node, _)| *node != self.id()) {
-            while !self.is_over(*node, *its) {
-                match self.ask_life(context, (*node, *its, store.addr), &ask) {
-                    // The store is about to end.
-                    Ok(_) | Err(Failure::Refused(Refusal::Unallocated)) => break,
-                    Err(why @ Failure::Fenced) => return Err(why),
-                    Err(_) => self.pass_time(context),
-                }
-            }
+            // It is over, knows, or is about to end with the store.
+            self.ask_until_over(context, (*node, *its, store.addr), &ask)?;
         }
         Ok(())
     }

@@ -55,15 +55,9 @@ impl NetworkedNode {
     ) -> Result<(), Failure> {
         for (memory, its) in server.store().setup.nodes() {
             // Otherwise it executes nothing any more, of nobody. Whether something is lost with it, the caller looks.
-            while !self.is_over(memory, its) {
-                let at = (memory, its, GlobalAddr::new(memory, 0));
-                match self.ask_life(context, at, &Ask::Fence { node, incarnation }) {
-                    Ok(_) => break,
-                    Err(Failure::Broken | Failure::Refused(Refusal::Locked | Refusal::NodeDown)) => {
-                        self.pass_time(context)
-                    }
-                    Err(why) => return Err(why),
-                }
+            let at = (memory, its, GlobalAddr::new(memory, 0));
+            if let Some(Err(why)) = self.ask_until_over(context, at, &Ask::Fence { node, incarnation })? {
+                return Err(why.into());
             }
         }
         Ok(())
@@ -125,14 +119,10 @@ impl NetworkedNode {
             let Some(batch) = server.for_backup(node) else { break };
             told = true;
             let ask = Ask::Follow { store: store.name, batch };
-            match self.ask_life(context, (node, its, store.addr), &ask) {
-                Ok(Reply::Words(words)) if words.len() == 1 => server.backup_has(node, Some(words[0])),
-                Err(Failure::Broken | Failure::Refused(Refusal::Locked | Refusal::NodeDown)) => {
-                    self.pass_time(context)
-                }
-                // The store is about to end.
-                Err(Failure::Refused(Refusal::Unallocated)) => server.backup_has(node, None),
-                Err(why @ Failure::Fenced) => return Err(why),
+            match self.ask_until_over(context, (node, its, store.addr), &ask)? {
+                Some(Ok(Reply::Words(words))) if words.len() == 1 => server.backup_has(node, Some(words[0])),
+                // It is over, or the store is about to end.
+                None | Some(Err(Refusal::Unallocated)) => server.backup_has(node, None),
                 // It has taken over: this node is dead, and has not heard of it.
                 _ => {
                     server.end();

@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use nic::connections::{Again, Incarnations};
 use nic::regions::KEPT;
-use nic::verbs::{Mtu, Remote};
+use nic::verbs::{Memory as _, Mtu, Remote, Span};
 use transport::inline::{Hub, InlineTransport};
-use transport::{Body, Outgoing, PeerId, Transport as _};
+use transport::{Body, Contents, Outgoing, PeerId, Transport as _};
+use wire::chains::UNIT;
 use wire::roce::Key;
 use wire::{GlobalAddr, Incarnation, Nanos, NodeId, Refusal, SwitchEpoch};
 
+use super::memory::During;
 use super::nic::{Nic, Way};
 use super::ticket::{Ended, Ticket};
 use super::works::{What, Work};
 use crate::actor::Failure;
+use crate::chains::{Home, LAST_PASS};
 use crate::memory::regions::Shape;
 
 const TICK: Nanos = Nanos::from_millis(1);
@@ -194,6 +197,46 @@ fn a_life_is_over_when_its_node_has_another_one_or_none_and_not_before_it_was_he
     assert!(!is_over(&two, 3), "that came late");
     begin(&mut two, 4, Some(3));
     assert_eq!([3, 4, 5].map(|life| is_over(&two, life)), [false, true, false]);
+}
+
+#[test]
+fn what_has_changed_in_memory_is_told_piece_by_piece_to_whoever_copies_it() {
+    let mut two = Two::new();
+    let home = crate::memory::NodeMemory::new(wire::BlockSize::DEFAULT, 1 << 20, 1 << 20);
+    let nic = &mut two.nics[0];
+    let addr = GlobalAddr::new(NodeId(0), 4096);
+    let region = home.regions.begin(&home.home, addr, Shape::Chain { first: 101, units: 1000 }, true);
+    let key = nic.export(&region).unwrap();
+    let its = Home { addr, key, incarnation: Incarnation(1) };
+    let ask = |nic: &mut Nic, home: &Home, copy, pass, first| {
+        let units = nic.changed(home, ((NodeId(1), copy), pass), (first, 2));
+        units.map(|units| units.into_iter().map(|units| (units.start, units.end)).collect::<Vec<_>>())
+    };
+    let write = |nic: &mut Nic, unit: u64, len: u32| {
+        let at = Span { key, address: unit * UNIT, len };
+        nic.bytes.place(&mut nic.works, at, Contents::Zeroes(len as usize));
+    };
+    write(nic, 200, 8);
+    assert_eq!(ask(nic, &its, 5, 1, 0), Err(Refusal::Outdated), "nobody copies it");
+    assert_eq!(ask(nic, &its, 5, 0, 0), Ok(vec![]));
+    for (unit, len) in [(101, 8), (104, 128), (500, 8), (1100, 64)] {
+        write(nic, unit, len);
+    }
+    let mut memory = During { bytes: &mut nic.bytes, payload: &[] };
+    assert_eq!(memory.compare_swap(key, 300 * UNIT, 1, 2), 0, "it is another word");
+    assert_eq!(memory.compare_swap(key, 400 * UNIT, 0, 2), 0);
+    assert_eq!(ask(nic, &its, 5, 1, 0), Ok(vec![(101, 109), (397, 401)]));
+    assert_eq!(ask(nic, &its, 5, 1, 401), Ok(vec![(497, 501), (1097, 1101)]));
+    assert_eq!(ask(nic, &its, 5, 1, 1101), Ok(vec![]));
+    let other = Home { addr: addr + 64, ..its };
+    assert_eq!(ask(nic, &other, 5, 1, 0), Err(Refusal::Unallocated));
+    assert_eq!(ask(nic, &its, 6, LAST_PASS, 0), Ok(vec![]), "another copy takes nothing away");
+    assert_eq!(ask(nic, &its, 5, 2, 0), Ok(vec![]));
+    assert_eq!(ask(nic, &its, 5, LAST_PASS, 0), Ok(vec![]));
+    assert_eq!(ask(nic, &its, 5, 3, 0), Err(Refusal::Outdated), "it is over");
+    home.regions.end(addr);
+    nic.bytes.exported.end(&mut nic.device, addr);
+    assert_eq!(ask(nic, &its, 7, 0, 0), Err(Refusal::Unallocated));
 }
 
 #[test]
