@@ -1331,9 +1331,9 @@ enum rackmem_status rackmem_objects_named(struct rackmem_thread thread,
                                           size_t len,
                                           struct rackmem_objects *objects);
 
-// A store of chains by its name. Of `config` count `bytes`, `lease` and `quarantine`, for something new: its memory is that of the node
-// that keeps the name, so `homes`, `copies` and `server` are zeroes. To open, null is whatever is there. The OS thread that uses
-// `thread`.
+// A store of chains by its name. Of `config` count `bytes`, `lease` and `quarantine`, for something new, and `homes`, `copies` and
+// `server` are zeroes: its memory is that of the node that keeps the name; with copies (`rackmem_keep_copies`), of those behind it, too, and
+// `bytes` are stored there in all. To open, null is whatever is there. The OS thread that uses `thread`.
 //
 // What has to be kept to:
 // `name` ends with a zero; `of` and `config` are null, or there; `chains` may be written.

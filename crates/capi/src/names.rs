@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_void};
 
-use rackmem::{ByteValue, Discipline, LockedRegions, NameMode, Nameable as _, NamedInfo, NamedSpec};
+use rackmem::{ByteValue, Chains, Discipline, LockedRegions, NameMode, Nameable as _, NamedInfo, NamedSpec};
 
 use crate::chains::{self, RackmemChains, RackmemChainsConfig};
 use crate::handles::{Turn, with_thread};
@@ -266,9 +266,9 @@ pub unsafe extern "C" fn rackmem_objects_named(
     })
 }
 
-/// A store of chains by its name. Of `config` count `bytes`, `lease` and `quarantine`, for something new: its memory is that of the node
-/// that keeps the name, so `homes`, `copies` and `server` are zeroes. To open, null is whatever is there. The OS thread that uses
-/// `thread`.
+/// A store of chains by its name. Of `config` count `bytes`, `lease` and `quarantine`, for something new, and `homes`, `copies` and
+/// `server` are zeroes: its memory is that of the node that keeps the name; with copies (`rackmem_keep_copies`), of those behind it, too, and
+/// `bytes` are stored there in all. To open, null is whatever is there. The OS thread that uses `thread`.
 ///
 /// # Safety
 /// `name` ends with a zero; `of` and `config` are null, or there; `chains` may be written.
@@ -290,7 +290,7 @@ pub unsafe extern "C" fn rackmem_chains_named(
             // SAFETY: the caller promises it.
             let config = unsafe { shared(config, "config") }?;
             if config.homes_len > 0 || config.copies > 1 || config.server > 0 {
-                let text = "homes, copies and server of a store with a name are zeroes: it is on the node that keeps its name";
+                let text = "homes, copies and server of a store with a name are zeroes: the rack chooses them (copies: rackmem_keep_copies)";
                 return Err(Failure::new(RackmemStatus::InvalidArgument, text));
             }
             (config.bytes, [config.lease, config.quarantine].map(u64::to_le_bytes).concat())
@@ -298,7 +298,7 @@ pub unsafe extern "C" fn rackmem_chains_named(
         let spec = NamedSpec::untyped(Discipline::Chain, bytes, 1);
         // SAFETY: the caller promises it.
         let info = unsafe { find(turn, Asked { name, mode, of }, spec, &times) }?;
-        let found = turn.handle().chains_at(info.addr)?;
+        let found = Chains::found(turn.handle(), &info)?;
         chains::open(turn, to, found)
     })
 }

@@ -6,7 +6,7 @@ use live::actor::{Allocated, Failure};
 use live::memory::regions::Shape;
 use wire::{Discipline, GlobalAddr, Incarnation, NodeId, Refusal};
 
-use crate::copies::can_have_copies;
+use crate::copies::can_be_in_copies;
 use crate::error::Error;
 use crate::handle::{NodeHandle, failed};
 use crate::locked::lasting;
@@ -23,7 +23,7 @@ impl NodeHandle {
     /// [`Error::BadSize`], [`Error::OutOfMemory`], [`Error::NoSuchNode`], [`Error::NodeDown`].
     pub fn alloc(&mut self, len: u64, home: NodeId, discipline: Discipline) -> Result<GlobalAddr, Error> {
         let has_copies = |memory| self.inner.has_copies(GlobalAddr::new(memory, 0));
-        let home = match self.keeps_copies && can_have_copies(discipline) && !has_copies(home) {
+        let home = match self.keeps_copies && can_be_in_copies(discipline) && !has_copies(home) {
             true => self.memory_near(home)?,
             false => home,
         };

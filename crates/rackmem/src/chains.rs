@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use live::actor::{Allocated, Failure};
-use live::chains::{Home, LONGEST_VALUE, Ran, Session, Setup, Store, What};
+use live::chains::{Home, LONGEST_VALUE, Ran, Session, Setup, Store, Wanted, What};
 use live::networked::verbs::RegionName;
 use sorted::Set;
 use wire::roce::Key;
@@ -20,7 +20,7 @@ use crate::handle::{NodeHandle, failed};
 use crate::rack::Inner;
 
 /// Bytes of a unit of a store's memory.
-const UNIT: u64 = wire::chains::UNIT;
+pub(crate) const UNIT: u64 = wire::chains::UNIT;
 
 /// How a store of chains is created.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -170,13 +170,18 @@ impl NodeHandle {
     /// # Errors
     /// [`Error::Unallocated`], [`Error::WrongDiscipline`], [`Error::NoSuchNode`], [`Error::NodeDown`].
     pub fn chains_at(&mut self, addr: GlobalAddr) -> Result<Chains, Error> {
-        of_a_node(addr, self.inner.nodes_known())?;
+        self.chains_wanted(Wanted { addr, life: None, failed_too: true })
+    }
+
+    /// The store that is looked for.
+    pub(crate) fn chains_wanted(&mut self, wanted: Wanted) -> Result<Chains, Error> {
+        of_a_node(wanted.addr, self.inner.nodes_known())?;
         let inner = Arc::clone(&self.inner);
         let store = if self.is_attached() {
-            self.ask_to_open_store(addr)?
+            self.ask_to_open_store(wanted)?
         } else {
-            let store = inner.chains().open_chains(self.node, &mut self.context, addr);
-            store.map_err(|why| chain_failed(why, addr))?
+            let store = inner.chains().open_chains(self.node, &mut self.context, wanted);
+            store.map_err(|why| chain_failed(why, wanted.addr))?
         };
         Ok(Chains { inner, store, session: None, trips: 0 })
     }

@@ -15,9 +15,14 @@ use crate::rack::{Inner, Rack};
 /// So long a sync waits for others who have memory pinned.
 const LONGEST_PIN: Duration = Duration::from_secs(1);
 
-/// What is of this discipline can have copies: others change words and objects by plain instructions.
-pub(crate) const fn can_have_copies(discipline: Discipline) -> bool {
+/// What is of this discipline can be in memory with copies: others change words and objects by plain instructions.
+pub(crate) const fn can_be_in_copies(discipline: Discipline) -> bool {
     matches!(discipline, Discipline::Coherent | Discipline::Locked)
+}
+
+/// What is of this discipline can have copies: a store keeps its own ones.
+pub(crate) const fn can_have_copies(discipline: Discipline) -> bool {
+    can_be_in_copies(discipline) || matches!(discipline, Discipline::Chain)
 }
 
 impl NodeHandle {

@@ -52,8 +52,9 @@ pub(crate) enum Ask {
     /// Be the metadata server of a new store, whose address was allocated in this incarnation of its home: in another one,
     /// it is somebody else's.
     Serve { incarnation: Incarnation, setup: Setup },
-    /// What is the store made of? Of one whose server cannot go on, because all copies of something are dead, that is refused if not asked for.
-    Describe { failed_too: bool },
+    /// What is the store made of, that was named in this life of its address's node, or the one that is there? Of one whose server cannot
+    /// go on, because all copies of something are dead, that is refused if not asked for.
+    Describe { life: Option<Incarnation>, failed_too: bool },
     /// A client's call. The same number again: the same call, whose answer was lost.
     Do { store: Home, thread: u16, number: u32, call: Call },
     /// A client tells what it has appended. Nobody answers.
@@ -85,7 +86,10 @@ impl Ask {
             Self::Serve { incarnation, setup } => {
                 [vec![1, u64::from(incarnation.0)], setup_words(setup)].concat()
             }
-            Self::Describe { failed_too } => vec![2, (*failed_too).into()],
+            Self::Describe { life, failed_too } => {
+                let of = life.map(|life| u64::from(life.0));
+                [2, (*failed_too).into()].into_iter().chain(of).collect()
+            }
             Self::Do { store, thread, number, call } => {
                 let [addr, key] = home_words(store);
                 [vec![3, addr, key, u64::from(*thread), u64::from(*number)], call_words(call)].concat()
@@ -136,7 +140,14 @@ impl Ask {
                 incarnation: Incarnation(u32::try_from(incarnation).ok()?),
                 setup: setup_of(setup)?,
             }),
-            [2, failed_too @ (0 | 1)] => Some(Self::Describe { failed_too: failed_too == 1 }),
+            [2, failed_too @ (0 | 1), ref of @ ..] => {
+                let life = match *of {
+                    [] => None,
+                    [life] => Some(Incarnation(u32::try_from(life).ok()?)),
+                    _ => return None,
+                };
+                Some(Self::Describe { life, failed_too: failed_too == 1 })
+            }
             [3, addr, key, by, number, ref call @ ..] => {
                 let (store, number) = (home_of(&[addr, key]), u32::try_from(number).ok()?);
                 Some(Self::Do { store, thread: thread(by)?, number, call: call_of(call)? })
@@ -439,7 +450,9 @@ mod tests {
                 Ask::Reform { store: store.clone() },
                 Ask::Changed { home, copy: u64::MAX, pass: u32::MAX, first: 7 },
                 Ask::Back { store, at: Nanos(u64::MAX), piece: u32::MAX, pieces: 7, words: vec![1, 2, 3] },
-                Ask::Describe { failed_too: true },
+                Ask::Describe { life: None, failed_too: true },
+                Ask::Describe { life: Some(Incarnation(0)), failed_too: false },
+                Ask::Describe { life: Some(Incarnation(u32::MAX)), failed_too: true },
                 Ask::Told { store: home, thread: 0, appends: vec![append; 3] },
                 Ask::Connect(connect),
                 Ask::Fence { node: NodeId(5), incarnation: Incarnation(u32::MAX) },
@@ -460,6 +473,8 @@ mod tests {
             &[4, 9, 9, 0, 1, 1 << 32, 1],
             &[5, 0, 0, 0],
             &[2, 2],
+            &[2, 1, 1 << 32],
+            &[2, 1, 0, 0],
             &[7],
             &[12, 9, 9, 0],
             &[8, 9, 9, 0, 0, 0x205],

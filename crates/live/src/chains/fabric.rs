@@ -104,6 +104,18 @@ pub(crate) fn whose(client: ClientId) -> (NodeId, Incarnation) {
     (NodeId((client.0 >> 10 & 63) as u16), Incarnation((client.0 >> 16) as u32))
 }
 
+/// A store that somebody looks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Wanted {
+    /// Its address.
+    pub addr: GlobalAddr,
+    /// In which life of that node it was named: one with copies outlives that, and another one may be at the address by then. None:
+    /// whatever is there.
+    pub life: Option<Incarnation>,
+    /// Also if all copies of something are dead, so that nobody can use it: to free what is left.
+    pub failed_too: bool,
+}
+
 /// What application threads do with chains, on whatever kind of rack.
 pub trait Chains {
     /// The shortest time for which slots of a store may rest whose clients use what they know for so long.
@@ -122,7 +134,7 @@ pub trait Chains {
         setup: (Setup, &[bool]),
     ) -> Result<Arc<Store>, Failure>;
 
-    /// The store with this address.
+    /// The store that is looked for.
     ///
     /// # Errors
     /// If there is none, or its metadata server or its memory is down.
@@ -130,7 +142,7 @@ pub trait Chains {
         &self,
         node: NodeId,
         context: &mut ThreadContext,
-        addr: GlobalAddr,
+        wanted: Wanted,
     ) -> Result<Arc<Store>, Failure>;
 
     /// The store ends: its memory, which is what it was made of at last, is about to be given back.

@@ -44,4 +44,4 @@ pub(crate) use switch::relay::Introduction;
 pub(crate) use times::decide_after;
 pub use times::least_quarantine;
 
-pub use fabric::Chains;
+pub use fabric::{Chains, Wanted};

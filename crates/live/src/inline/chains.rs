@@ -21,7 +21,7 @@ use super::rack::InlineRack;
 use crate::actor::{Allocated, Failure, ThreadContext};
 use crate::chains::{
     Chains, Connect, Fabric, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup, SteeringCounts,
-    Store, What, client_id, decide_after, least_quarantine,
+    Store, Wanted, What, client_id, decide_after, least_quarantine,
 };
 use crate::config::Steering;
 use crate::networked::verbs::chain_work::{Beginning, Ended, Nic, Ticket, Way, Work};
@@ -348,7 +348,7 @@ impl Chains for InlineRack {
         &self,
         node: NodeId,
         _: &mut ThreadContext,
-        addr: GlobalAddr,
+        Wanted { addr, .. }: Wanted,
     ) -> Result<Arc<Store>, Failure> {
         if let Some(server) = self.chains_of(node).chains.server(addr) {
             return Ok(server.store());

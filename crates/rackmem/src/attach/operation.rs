@@ -4,6 +4,7 @@
 //! operation ([`Operation::answers`]), so that a request can be bounded before anything of it is done.
 
 use live::actor::Wait;
+use live::chains::Wanted;
 use live::memory::regions::Shape;
 use live::networked::verbs::RegionName;
 use nic::words::{Operands, Operation as OnWord, Width};
@@ -101,9 +102,9 @@ pub(super) enum Operation<'a> {
     },
     /// Creates a store of chains.
     Create(Creation<'a>),
-    /// The store at an address.
+    /// A store.
     OpenStore {
-        addr: GlobalAddr,
+        wanted: Wanted,
     },
     Get {
         store: RegionName,
@@ -333,8 +334,10 @@ impl<'a> Operation<'a> {
                 put_option(out, quarantine, |out, time| put_u64(out, time.0));
                 17
             }
-            Self::OpenStore { addr } => {
+            Self::OpenStore { wanted: Wanted { addr, life, failed_too } } => {
                 put_addr(out, addr);
+                put_option(out, life, |out, life| out.extend(life.0.to_le_bytes()));
+                out.push(failed_too.into());
                 18
             }
             Self::Get { store, key } => {
@@ -429,7 +432,10 @@ impl<'a> Operation<'a> {
                 lease: bytes.nanos()?,
                 quarantine: bytes.option(Bytes::nanos)?,
             }),
-            18 => Self::OpenStore { addr: bytes.addr()? },
+            18 => {
+                let (addr, life) = (bytes.addr()?, bytes.option(|bytes| bytes.u32().map(Incarnation))?);
+                Self::OpenStore { wanted: Wanted { addr, life, failed_too: bytes.flag()? } }
+            }
             19 => Self::Get { store: bytes.name()?, key: bytes.u64()? },
             20 => Self::Put { store: bytes.name()?, key: bytes.u64()?, value: bytes.counted()? },
             21 => Self::Delete { store: bytes.name()?, key: bytes.u64()? },

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use chain::client::Done;
-use live::chains::{Home, Ran, Setup, Store, What};
+use live::chains::{Home, Ran, Setup, Store, Wanted, What};
 use live::memory::regions::Shape;
 use live::networked::verbs::{Far, Opened, Read, RegionName, Written};
 use nic::words::{Operands, Operation as OnWord, Width};
@@ -109,8 +109,8 @@ impl NodeHandle {
         self.ask_for_store(&Operation::Create(create))
     }
 
-    pub(crate) fn ask_to_open_store(&self, addr: GlobalAddr) -> Result<Arc<Store>, Error> {
-        self.ask_for_store(&Operation::OpenStore { addr })
+    pub(crate) fn ask_to_open_store(&self, wanted: Wanted) -> Result<Arc<Store>, Error> {
+        self.ask_for_store(&Operation::OpenStore { wanted })
     }
 
     fn ask_for_store(&self, operation: &Operation<'_>) -> Result<Arc<Store>, Error> {

@@ -164,7 +164,7 @@ impl Serving<'_> {
                 let config = creation.config().ok_or(Cut::Malformed)?;
                 stores.create(handle, &config)
             }
-            Operation::OpenStore { addr } => stores.open(handle, addr),
+            Operation::OpenStore { wanted } => stores.open(handle, wanted),
             Operation::Get { store, key } => stores.get(handle, store, key),
             Operation::Put { store, key, value } => stores.put(handle, store, key, value),
             Operation::Delete { store, key } => stores.delete(handle, store, key),

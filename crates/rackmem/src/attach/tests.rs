@@ -1,6 +1,7 @@
 //! Messages there and back, and bytes that are none.
 
 use live::actor::Wait;
+use live::chains::Wanted;
 use live::memory::regions::Shape;
 use live::networked::Draining;
 use live::networked::verbs::RegionName;
@@ -19,6 +20,7 @@ use crate::drain::{DrainOrder, Rest};
 use crate::error::Error;
 use crate::lock::LockMode;
 
+const WANTED: Wanted = Wanted { addr: ADDR, life: None, failed_too: false };
 const ADDR: GlobalAddr = GlobalAddr::from_bits(3 << 48 | 0x1238);
 const NAME: RegionName = RegionName { addr: ADDR, incarnation: Incarnation(5), key: Key(0xffff_ff07) };
 
@@ -69,7 +71,10 @@ fn operations() -> Vec<Operation<'static>> {
             lease: Nanos(5),
             quarantine: Some(Nanos(9)),
         }),
-        Operation::OpenStore { addr: ADDR },
+        Operation::OpenStore { wanted: WANTED },
+        Operation::OpenStore {
+            wanted: Wanted { life: Some(Incarnation(u32::MAX)), failed_too: true, ..WANTED },
+        },
         Operation::Put { store: NAME, key: 7, value: b"seven" },
         Operation::Delete { store: NAME, key: 7 },
         Operation::Close { store: NAME },
@@ -224,7 +229,7 @@ fn what_asks_for_more_than_a_message_may_carry_is_none() {
         assert!(Request::decode(&encoded(&[other])).is_ok());
         assert_eq!(Request::decode(&encoded(&[other, read(1)])), Err(Malformed), "{other:?} and more");
     }
-    let many = vec![Operation::OpenStore { addr: ADDR }; MOST_OPERATIONS + 1];
+    let many = vec![Operation::OpenStore { wanted: WANTED }; MOST_OPERATIONS + 1];
     assert!(Request::decode(&encoded(&many[1..])).is_ok());
     assert_eq!(Request::decode(&encoded(&many)), Err(Malformed));
 }

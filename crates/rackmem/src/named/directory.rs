@@ -7,8 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use wire::GlobalAddr;
-
 use super::MOST_NAMES;
 use super::spec::{NamedInfo, NamedSpec};
 
@@ -31,12 +29,10 @@ pub(super) struct Named {
     pub(super) info: NamedInfo,
     /// Which call has made it: it may be repeated.
     pub(super) call: u64,
-    /// The incarnation of the node, or of the memory, that it is in.
-    pub(super) life: u32,
 }
 
-/// Tells whether what is at an address is still in this incarnation of its memory.
-pub(super) type Lives<'a> = &'a dyn Fn(GlobalAddr, u32) -> bool;
+/// Tells whether what has a name is still there, as far as one knows without asking.
+pub(super) type Lives<'a> = &'a dyn Fn(&NamedInfo) -> bool;
 
 /// What is to be said of a name.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,7 +67,7 @@ impl Directory {
     /// What is known of a name.
     pub(super) fn find(&self, name: &str, (asked, call): (&NamedSpec, u64), lives: Lives<'_>) -> Found {
         match self.names.get(name) {
-            Some(Named { info, life, .. }) if !lives(info.addr, *life) => Found::Lost,
+            Some(Named { info, .. }) if !lives(info) => Found::Lost,
             Some(named) if named.info.spec.suits(asked) => {
                 Found::There(Box::new(named.info.clone()), named.call == call)
             }
@@ -83,7 +79,7 @@ impl Directory {
     /// What has a name, whatever it is.
     pub(super) fn look(&self, name: &str, lives: Lives<'_>) -> Found {
         match self.names.get(name) {
-            Some(Named { info, life, .. }) if !lives(info.addr, *life) => Found::Lost,
+            Some(Named { info, .. }) if !lives(info) => Found::Lost,
             Some(named) => Found::There(Box::new(named.info.clone()), false),
             None => self.missing(name),
         }
@@ -136,7 +132,7 @@ impl Directory {
         let from = if behind < prefix { Bound::Included(prefix) } else { Bound::Excluded(behind) };
         let names = self.names.range::<str, _>((from, Bound::Unbounded));
         let these = names.take_while(|(name, _)| name.starts_with(prefix));
-        let these = these.filter(|(_, named)| lives(named.info.addr, named.life));
+        let these = these.filter(|(_, named)| lives(&named.info));
         these.take(most).map(|(_, named)| named.info.clone()).collect()
     }
 }
@@ -144,9 +140,9 @@ impl Directory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::{Discipline, NodeId};
+    use wire::{Discipline, GlobalAddr, NodeId};
 
-    const ALIVE: Lives<'static> = &|_, _| true;
+    const ALIVE: Lives<'static> = &|_| true;
 
     fn spec() -> NamedSpec {
         NamedSpec { discipline: Discipline::Word, len: 8, count: 1, tag: String::new(), version: 0 }
@@ -155,8 +151,9 @@ mod tests {
     fn make(directory: &mut Directory, name: &str, call: u64) -> NamedInfo {
         let (making, _) = directory.next(0);
         let (addr, maker) = (GlobalAddr::new(NodeId(0), 64), NodeId(0));
-        let info = NamedInfo { name: name.to_owned(), spec: spec(), addr, making, maker, opened: 0 };
-        directory.insert(Named { info: info.clone(), call, life: 5 });
+        let (name, spec) = (name.to_owned(), spec());
+        let info = NamedInfo { name, spec, addr, making, maker, copies: 1, life: 5, opened: 0 };
+        directory.insert(Named { info: info.clone(), call });
         info
     }
 
@@ -224,8 +221,8 @@ mod tests {
     fn what_was_in_memory_that_has_died_is_lost_and_not_listed_and_goes_away() {
         let mut directory = Directory::new(0, false);
         let info = make(&mut directory, "a", 7);
-        let now: Lives<'_> = &|addr, life| (addr, life) == (info.addr, 5);
-        let later: Lives<'_> = &|_, life| life == 6;
+        let now: Lives<'_> = &|of| *of == info;
+        let later: Lives<'_> = &|of| of.life == 6;
         assert!(matches!(directory.find("a", (&spec(), 7), now), Found::There(_, true)));
         assert_eq!(directory.find("a", (&spec(), 7), later), Found::Lost);
         assert_eq!((directory.look("a", later), directory.look("b", later)), (Found::Lost, Found::Nothing));

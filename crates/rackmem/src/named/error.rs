@@ -103,7 +103,7 @@ impl fmt::Display for NameError {
             ),
             Self::NoCopies { name, spec } => write!(
                 f,
-                "{name:?} was to be made with copies, and is {spec}: only coherent memory and locks have some"
+                "{name:?} was to be made with copies, and is {spec}: only coherent memory, locks and stores have some"
             ),
             Self::Failed(why) => why.fmt(f),
         }

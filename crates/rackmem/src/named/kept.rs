@@ -4,7 +4,7 @@
 //!   root   the memory's first block: mark | first page | number of the last thing made | epoch behind which fencing numbers begin |
 //!          not ours: marks of block locks (`lock/marks.rs`)
 //!   page   32 slots of 512 bytes, allocated; in place of its first slot: the next page
-//!   slot   state | call that has made it | life of the memory that it is in | bytes of what follows | as in an answer (`request.rs`)
+//!   slot   state | call that has made it | bytes of what follows | as in an answer (`request.rs`)
 //! ```
 //!
 //! The node that serves the memory serves its names, and reads them first. What must always hold: who reads or changes what is here
@@ -26,13 +26,13 @@ use crate::handle::NodeHandle;
 use crate::lock::BlockLock;
 
 /// `names` and the version of this layout.
-const MARK: u64 = u64::from_le_bytes(*b"names\0\0\x01");
+const MARK: u64 = u64::from_le_bytes(*b"names\0\0\x02");
 const SLOT: usize = 512;
 const PAGE: usize = 32 * SLOT;
 /// Pages that hold as many names as there can be.
 const MOST_PAGES: usize = MOST_NAMES.div_ceil(PAGE / SLOT - 1);
 /// Words in front of what a slot says.
-const HEAD: usize = 4;
+const HEAD: usize = 3;
 
 /// What a slot is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -168,9 +168,9 @@ impl Kept {
     pub(super) fn put(&self, handle: &mut NodeHandle, named: &Named, begun: (u64, u32)) -> Result<(), Error> {
         let mut read = self.read();
         let slot = read.free.pop().expect("room was made");
-        let mut words = vec![0, named.call, u64::from(named.life), 0];
+        let mut words = vec![0, named.call, 0];
         put_info(&named.info, &mut words);
-        words[3] = (words.len() - HEAD) as u64 * 8;
+        words[2] = (words.len() - HEAD) as u64 * 8;
         handle.write(slot, words.as_bytes())?;
         self.write_root(handle, &mut read, begun)?;
         handle.write_word(slot, State::Used as u64)?;
@@ -215,13 +215,13 @@ impl Kept {
 
 /// What a slot says. None: nonsense.
 fn parse(words: &[u64]) -> Option<Option<Named>> {
-    let ([state, call, life, bytes], rest) = words.split_first_chunk::<HEAD>()?;
+    let ([state, call, bytes], rest) = words.split_first_chunk::<HEAD>()?;
     if *state != State::Used as u64 {
         return (*state <= State::Going as u64).then_some(None);
     }
     let said = rest.get(..usize::try_from(*bytes).ok()? / 8)?;
     let (info, rest) = info_of(said)?;
-    rest.is_empty().then_some(Some(Named { info, call: *call, life: u32::try_from(*life).ok()? }))
+    rest.is_empty().then_some(Some(Named { info, call: *call }))
 }
 
 #[cfg(test)]
@@ -235,15 +235,15 @@ mod tests {
         let spec = NamedSpec { discipline: Discipline::Coherent, len: 9, count: 1, tag, version: 3 };
         let (addr, maker) = (GlobalAddr::new(NodeId(5), 4096), NodeId(1));
         let name = "n".repeat(LONGEST_NAME);
-        let info = NamedInfo { name, spec, addr, making: 7, maker, opened: 0 };
-        let mut words = vec![1, 8, 9, 0];
+        let info = NamedInfo { name, spec, addr, making: 7, maker, copies: 2, life: 9, opened: 0 };
+        let mut words = vec![1, 8, 0];
         put_info(&info, &mut words);
-        words[3] = (words.len() - HEAD) as u64 * 8;
+        words[2] = (words.len() - HEAD) as u64 * 8;
         assert!(words.len() * 8 <= SLOT, "{} bytes", words.len() * 8);
         words.resize(SLOT / 8, 0);
         let found = parse(&words).unwrap().unwrap();
-        assert_eq!((found.info, found.call, found.life), (info, 8, 9));
-        for (at, word) in [(0, 3), (2, 1 << 32), (3, 0), (3, u64::MAX), (3, 64), (4, 255)] {
+        assert_eq!((found.info, found.call), (info, 8));
+        for (at, word) in [(0, 3), (2, 0), (2, u64::MAX), (2, 64), (3, 255)] {
             let mut nonsense = words.clone();
             nonsense[at] = word;
             assert!(parse(&nonsense).is_none(), "{word} at {at}");

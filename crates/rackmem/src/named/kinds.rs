@@ -141,7 +141,8 @@ impl Nameable for ByteObjects {
     }
 }
 
-/// Something new is a store of the size and times that the configuration says; its memory is that of the name's home.
+/// Something new is a store of the size and times that the configuration says. The rack chooses homes,
+/// copies and server: it is on the node that keeps the name; with copies, on those behind it, too, and so many bytes are stored there in all.
 impl Nameable for Chains {
     type Init = ChainsConfig;
 
@@ -155,6 +156,12 @@ impl Nameable for Chains {
     }
 
     fn found(handle: &mut NodeHandle, info: &NamedInfo) -> Result<Self, Error> {
-        handle.chains_at(info.addr)
+        let is_lasting = info.is_lasting_store();
+        match handle.chains_wanted(info.store(!is_lasting)) {
+            Err(Error::NodeDown { addr } | Error::Unallocated { addr }) if is_lasting => {
+                Err(Error::Lost { addr })
+            }
+            found => found,
+        }
     }
 }

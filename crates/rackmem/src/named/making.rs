@@ -7,7 +7,7 @@ use live::memory::regions::Shape;
 use wire::{Discipline, GlobalAddr, Nanos, NodeId};
 
 use super::spec::{NamedInfo, NamedSpec};
-use crate::chains::ChainsConfig;
+use crate::chains::{ChainsConfig, UNIT};
 use crate::error::Error;
 use crate::handle::NodeHandle;
 use crate::locked::header::{self, Making};
@@ -19,7 +19,7 @@ pub(super) const VALUE_HEADER: usize = 8;
 /// Makes something that begins with these contents: on this handle's node, or in a memory with copies.
 pub(super) fn make(
     handle: &mut NodeHandle,
-    home: NodeId,
+    (home, copies): (NodeId, usize),
     spec: &NamedSpec,
     contents: &[u8],
     (number, epoch): (u64, u32),
@@ -56,7 +56,7 @@ pub(super) fn make(
                 let bytes = contents.get(at..at + 8)?;
                 Some(u64::from_le_bytes(bytes.try_into().expect("eight")))
             };
-            let at = ChainsConfig::at(home, len);
+            let at = store_at(handle, (home, copies), len);
             let lease = times(0).filter(|lease| *lease > 0).map_or(at.lease, Nanos);
             let quarantine = times(8).filter(|rest| *rest > 0).map(Nanos);
             Ok(handle.chains(&ChainsConfig { lease, quarantine, ..at })?.addr())
@@ -66,18 +66,27 @@ pub(super) fn make(
     }
 }
 
+/// A store of so many bytes, at this node and at those behind it that are there.
+fn store_at(handle: &NodeHandle, (home, copies): (NodeId, usize), len: u64) -> ChainsConfig {
+    let nodes = handle.inner.nodes_known() as u16;
+    let ring = (0..nodes).map(|behind| NodeId((home.0 + behind) % nodes));
+    let homes: Vec<_> = ring.filter(|node| handle.inner.life_of(*node).is_some()).take(copies).collect();
+    let bytes = (len / UNIT).div_ceil(copies as u64) * UNIT;
+    ChainsConfig { homes, copies, ..ChainsConfig::at(home, bytes) }
+}
+
 fn fits(header: usize, contents: &[u8], len: u64) -> Result<(), Error> {
     let needs = (header + contents.len()) as u64;
     if needs <= len { Ok(()) } else { Err(Error::BadSize { len: needs, most: len }) }
 }
 
-/// True if what has a name died with another node than its home, or was freed by its address.
+/// True if what has a name died with another node than its home, or with all that had copies of it, or was freed by its address.
 pub(super) fn is_lost(handle: &mut NodeHandle, info: &NamedInfo) -> bool {
     let NamedInfo { addr, ref spec, .. } = *info;
     let found = match spec.discipline {
         Discipline::Locked => probe_region(handle, addr, (spec.len, spec.counts())),
         Discipline::Coherent => handle.read_word(addr).map(drop),
-        Discipline::Chain => handle.chains_at(addr).map(drop),
+        Discipline::Chain => handle.chains_wanted(info.store(false)).map(drop),
         discipline => handle.region_at(addr, discipline).map(drop),
     };
     matches!(found, Err(Error::Lost { .. } | Error::Unallocated { .. } | Error::NodeDown { .. }))
@@ -88,12 +97,15 @@ pub(super) fn take_away(handle: &mut NodeHandle, info: &NamedInfo) -> Result<Opt
     let NamedInfo { addr, ref spec, .. } = *info;
     let gone = match spec.discipline {
         Discipline::Locked => try_free_region(handle, addr, (spec.len, spec.counts()), fence_of),
-        Discipline::Chain => handle.chains_at(addr).and_then(|chains| chains.free(handle)).map(|()| Some(0)),
+        Discipline::Chain => {
+            let store = handle.chains_wanted(info.store(true));
+            store.and_then(|store| store.free(handle)).map(|()| Some(0))
+        }
         _ => handle.free(addr).map(|()| Some(0)),
     };
     match gone {
         // The node is gone that had it to give: of memory with copies, it stays allocated.
-        Err(Error::NodeDown { .. }) if handle.inner.has_copies(addr) => Ok(Some(0)),
+        Err(Error::NodeDown { .. }) if info.copies > 1 => Ok(Some(0)),
         // Somebody has freed it by its address.
         Err(Error::Unallocated { .. } | Error::NotAnAllocation { .. }) => Ok(Some(0)),
         gone => gone,

@@ -330,7 +330,8 @@ impl<'a, T: Nameable> Named<'a, T> {
     }
 
     /// What is made has copies: it outlives nodes as all such memory does (`docs/copies.md`). Without effect on what is there. This is so
-    /// by itself on a handle that [keeps copies](NodeHandle::keep_copies), of what can have some: [`Value`] and [`Region`].
+    /// by itself on a handle that [keeps copies](NodeHandle::keep_copies), of what can have some: [`Value`], [`Region`],
+    /// [`Locked`](crate::Locked) and [`Chains`](crate::Chains).
     pub fn with_copies(self) -> Self {
         Self { copies: true, ..self }
     }
@@ -383,7 +384,13 @@ impl<'a, T: Nameable> Named<'a, T> {
         }
         let contents = init.map_or_else(Vec::new, T::contents);
         let info = handle.name_with(name, mode, (spec, copies), contents)?;
-        Ok(T::found(handle, &info)?)
+        match T::found(handle, &info) {
+            // Only its servers could tell.
+            Err(Error::Lost { .. }) => {
+                Err(NameError::Lost { home: handle.home_of_name(&info.name), name: info.name })
+            }
+            found => Ok(found?),
+        }
     }
 }
 

@@ -4,8 +4,8 @@
 //!   request   what 8, discipline 8, version 32 at 32 | who keeps the name 16, with copies 1 | call | bytes of each | how many
 //!             | bytes of name 16, tag 16, contents 32 | the bytes of all three
 //!   answer    what | an error's kind and two numbers, or 0 | things with names, or locks (`locks.rs`)
-//!   thing     discipline 8, maker 16 at 8, version 32 at 32 | bytes of each | how many | address | number | times opened
-//!             | bytes of name 32, tag 32 | the bytes of both
+//!   thing     discipline 8, maker 16, copies 8, version 32 | bytes of each | how many | address | number | times opened
+//!             | bytes of name 16, tag 16, its life 32 | the bytes of both
 //! ```
 //!
 //! Bytes are filled up to words. What must always hold: what is read is what was written, and nothing else is read.
@@ -215,29 +215,34 @@ impl Answer {
 }
 
 pub(super) fn put_info(info: &NamedInfo, words: &mut Vec<u64>) {
-    let NamedInfo { name, spec, addr, making, maker, opened } = info;
+    let NamedInfo { name, spec, addr, making, maker, copies, life, opened } = info;
     words.extend([
-        spec.discipline as u64 | u64::from(maker.0) << 8 | u64::from(spec.version) << 32,
+        spec.discipline as u64
+            | u64::from(maker.0) << 8
+            | u64::from(*copies) << 24
+            | u64::from(spec.version) << 32,
         spec.len,
         spec.count,
         addr.bits(),
         *making,
         *opened,
-        name.len() as u64 | (spec.tag.len() as u64) << 32,
+        name.len() as u64 | (spec.tag.len() as u64) << 16 | u64::from(*life) << 32,
     ]);
     words.extend(words_of(&[name.as_bytes(), spec.tag.as_bytes()].concat()));
 }
 
 pub(super) fn info_of(words: &[u64]) -> Option<(NamedInfo, &[u64])> {
     let ([head, len, count, addr, making, opened, lens], rest) = words.split_first_chunk::<INFO>()?;
-    let lens = [*lens as u32 as usize, (*lens >> 32) as usize];
+    let (lens, life) = ([*lens, *lens >> 16].map(|len| len as u16 as usize), (*lens >> 32) as u32);
     let (bytes, behind) = rest.split_at_checked(lens.iter().sum::<usize>().div_ceil(8))?;
     let [name, tag] = split(bytes, lens)?;
     let discipline = Discipline::from_wire(*head as u8)?;
     let spec =
         NamedSpec { discipline, len: *len, count: *count, tag: text(tag)?, version: (*head >> 32) as u32 };
-    let (addr, maker) = (GlobalAddr::from_bits(*addr), NodeId((*head >> 8) as u16));
-    Some((NamedInfo { name: text(name)?, spec, addr, making: *making, maker, opened: *opened }, behind))
+    let (name, addr) = (text(name)?, GlobalAddr::from_bits(*addr));
+    let (maker, copies) = (NodeId((*head >> 8) as u16), (*head >> 24) as u8);
+    let (making, opened) = (*making, *opened);
+    Some((NamedInfo { name, spec, addr, making, maker, copies, life, opened }, behind))
 }
 
 /// Bytes as words, the last one filled up with zeroes.
@@ -278,7 +283,8 @@ mod tests {
             version: u32::MAX,
         };
         let (addr, maker) = (GlobalAddr::new(NodeId(3), 4096), NodeId(u16::MAX));
-        NamedInfo { name: name.to_owned(), spec, addr, making: u64::MAX, maker, opened: 5 }
+        let (making, copies, life) = (u64::MAX, 3, u32::MAX);
+        NamedInfo { name: name.to_owned(), spec, addr, making, maker, copies, life, opened: 5 }
     }
 
     #[test]

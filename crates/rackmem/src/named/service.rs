@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use wire::{GlobalAddr, NodeId, Refusal};
+use wire::{Discipline, GlobalAddr, NodeId, Refusal};
 
 use super::directory::{Directory, Found, Named};
 use super::kept::{Kept, State};
@@ -228,15 +228,17 @@ impl NameService {
         if let Some(kept) = &self.kept {
             kept.make_room(handle)?;
         }
-        let home = if *copies { self.keeper } else { handle.node };
+        // A store is at nodes, wherever its copies are.
+        let home = if *copies && spec.discipline != Discipline::Chain { self.keeper } else { handle.node };
         let life = handle.inner.life_of(home).ok_or(Error::NodeDown { addr: GlobalAddr::new(home, 0) })?;
-        let addr = match making::make(handle, home, spec, contents, number) {
+        let copies = if *copies { handle.inner.config.copies } else { 1 };
+        let addr = match making::make(handle, (home, copies), spec, contents, number) {
             Ok(addr) => addr,
             Err(why) => return Ok(Answer::Failed(why)),
         };
-        let (name, spec) = (name.clone(), spec.clone());
-        let info = NamedInfo { name, spec, addr, making: number.0, maker: from, opened: 0 };
-        let named = Named { info: info.clone(), call: *call, life };
+        let (name, spec, making, maker) = (name.clone(), spec.clone(), number.0, from);
+        let info = NamedInfo { name, spec, addr, making, maker, copies: copies as u8, life, opened: 0 };
+        let named = Named { info: info.clone(), call: *call };
         if let Some(kept) = &self.kept {
             let begun = locked(&self.directory).begun();
             kept.put(handle, &named, begun)?;
@@ -282,9 +284,9 @@ pub(crate) fn serve(rack: &Arc<Inner>, from: NodeId, words: &[u64]) -> Result<Bo
     service.serve(rack, from, request)
 }
 
-/// Tells whether what was made in some incarnation of its memory is still there.
-fn lives(rack: &Inner) -> impl Fn(GlobalAddr, u32) -> bool {
-    |addr, life| rack.life_of(addr.home()) == Some(life)
+/// Tells whether what has a name is still in the memory that it was made in. Only a store's servers know what it has outlived.
+fn lives(rack: &Inner) -> impl Fn(&NamedInfo) -> bool {
+    |info| info.is_lasting_store() || rack.life_of(info.addr.home()) == Some(info.life)
 }
 
 fn found(found: Found) -> Answer {

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use wire::{Discipline, GlobalAddr, NodeId};
+use live::chains::Wanted;
+use wire::{Discipline, GlobalAddr, Incarnation, NodeId};
 
 use super::making::VALUE_HEADER;
 use super::region::Region;
@@ -37,8 +38,24 @@ pub struct NamedInfo {
     pub making: u64,
     /// The node on which it was made.
     pub maker: NodeId,
+    /// How many nodes have it, as long as all are up; 1: it dies with its node.
+    pub copies: u8,
+    /// In which life of its memory, or of a store's first node, it was made.
+    pub(crate) life: u32,
     /// How often it has been opened.
     pub opened: u64,
+}
+
+impl NamedInfo {
+    /// True of a store with copies: it may have outlived the memory that it was made in.
+    pub(super) const fn is_lasting_store(&self) -> bool {
+        matches!(self.spec.discipline, Discipline::Chain) && self.copies > 1
+    }
+
+    /// Whom one looks for who looks for the store that this is.
+    pub(super) const fn store(&self, failed_too: bool) -> Wanted {
+        Wanted { addr: self.addr, life: Some(Incarnation(self.life)), failed_too }
+    }
 }
 
 impl NamedSpec {

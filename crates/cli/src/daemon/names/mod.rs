@@ -67,10 +67,10 @@ struct Name {
     bytes: u64,
     count: u64,
     address: String,
-    /// The node that has it, or of what has copies the one that does so as long as it is up.
+    /// The node that has it, or of what has copies the one that does so as long as it is up, or did at first.
     home: u16,
     copies: bool,
-    /// Of what has copies, if the switch has said so.
+    /// Of what is in memory with copies, if the switch has said so.
     kept: Option<Kept>,
     maker: u16,
     /// The incarnation of its home in which it was made, and which of all that were made there then.
@@ -126,7 +126,7 @@ impl Name {
             count: spec.count,
             address: info.addr.to_string(),
             home: (memory % places) as u16,
-            copies: memory >= places,
+            copies: info.copies > 1,
             kept,
             maker: info.maker.0,
             incarnation: info.making >> 31,

@@ -27,7 +27,7 @@ use super::node::NetworkedNode;
 use crate::actor::{Allocated, Driver, Failure, ThreadContext};
 use crate::chains::{
     Ask, Chains, Fabric as _, Home, Introduction, Pools, Ran, Server, ServerCounts, Session, Setup, Store,
-    What, decide_after, least_quarantine, store_of,
+    Wanted, What, decide_after, least_quarantine, store_of,
 };
 use crate::config::Steering;
 use crate::memory::regions::Shape;
@@ -209,12 +209,12 @@ impl NetworkedNode {
     fn ask_what_it_is(
         &self,
         context: &mut ThreadContext,
-        at: (NodeId, GlobalAddr),
-        failed_too: bool,
+        node: NodeId,
+        Wanted { addr, life, failed_too }: Wanted,
     ) -> Result<Arc<Store>, Failure> {
-        let reply = self.ask_chain(context, at, &Ask::Describe { failed_too })?;
+        let reply = self.ask_chain(context, (node, addr), &Ask::Describe { life, failed_too })?;
         let Reply::Words(words) = reply else { return Err(Failure::Broken) };
-        store_of(at.1, &words).map(Arc::new).ok_or(Failure::Broken)
+        store_of(addr, &words).map(Arc::new).ok_or(Failure::Broken)
     }
 
     /// A store as it is by now.
@@ -224,8 +224,9 @@ impl NetworkedNode {
         store: &Store,
         failed_too: bool,
     ) -> Result<Arc<Store>, Failure> {
+        let wanted = Wanted { addr: store.addr, life: Some(store.incarnation), failed_too };
         if let Some(leader) = store.server(|node| self.incarnation_of(node)) {
-            match self.ask_what_it_is(context, (leader, store.addr), failed_too) {
+            match self.ask_what_it_is(context, leader, wanted) {
                 Ok(now) if now.is(store) => return Ok(now),
                 Ok(_) => return Err(Refusal::Unallocated.into()),
                 Err(Failure::Refused(Refusal::NodeDown)) => {}
@@ -233,7 +234,7 @@ impl NetworkedNode {
             }
         }
         // None of those that were servers: others may have become some.
-        let found = self.look_for(context, (store.addr, failed_too), |now| now.is(store));
+        let found = self.look_for(context, wanted, |now| now.is(store));
         let has_not_heard = |(node, its): &(NodeId, Incarnation)| {
             !self.is_over(*node, *its) && self.incarnation_of(*node) != Some(*its)
         };
@@ -257,13 +258,13 @@ impl NetworkedNode {
     fn look_for(
         &self,
         context: &mut ThreadContext,
-        (addr, failed_too): (GlobalAddr, bool),
+        wanted: Wanted,
         is_it: impl Fn(&Store) -> bool,
     ) -> Result<Arc<Store>, Failure> {
         let mut found = Err(Refusal::NodeDown.into());
         let all = (0..self.nodes_known() as u16).map(NodeId);
         for node in all.filter(|node| self.incarnation_of(*node).is_some()) {
-            match self.ask_what_it_is(context, (node, addr), failed_too) {
+            match self.ask_what_it_is(context, node, wanted) {
                 Ok(store) if is_it(&store) => return Ok(store),
                 Err(why @ (Failure::Broken | Failure::Refused(Refusal::Locked))) => found = Err(why),
                 _ => {}
@@ -338,14 +339,14 @@ impl Chains for NetworkedNode {
         &self,
         _: NodeId,
         context: &mut ThreadContext,
-        addr: GlobalAddr,
+        wanted: Wanted,
     ) -> Result<Arc<Store>, Failure> {
         let began = self.now();
         loop {
-            let at_its_home = self.ask_what_it_is(context, (addr.home(), addr), true);
+            let at_its_home = self.ask_what_it_is(context, wanted.addr.home(), wanted);
             let Err(why @ Failure::Refused(_)) = at_its_home else { return at_its_home };
             // It may be one whose name died with a node, and that a backup looks after, or is about to.
-            match self.look_for(context, (addr, true), |_| true) {
+            match self.look_for(context, wanted, |_| true) {
                 Err(Failure::Broken | Failure::Refused(Refusal::Locked))
                     if self.now().saturating_sub(began) < TAKEOVER =>
                 {

@@ -60,8 +60,8 @@ impl NetworkedNode {
                 let (store, decide_after) = (Arc::new(store), self.chains.decide_after);
                 self.begin_server(Server::new(store, place == 0, thread, decide_after))
             }
-            Ask::Describe { failed_too } => {
-                let server = self.server_or_why(addr)?;
+            Ask::Describe { life, failed_too } => {
+                let server = self.server_or_why(addr, life)?;
                 match server.failed().filter(|_| !failed_too) {
                     None => Ok(Reply::Words(store_words(&server.store()).into())),
                     Some(Failure::Refused(why)) => Err(why),
@@ -137,9 +137,10 @@ impl NetworkedNode {
         }
     }
 
-    fn server_or_why(&self, addr: GlobalAddr) -> Result<Arc<Server>, Refusal> {
+    fn server_or_why(&self, addr: GlobalAddr, life: Option<Incarnation>) -> Result<Arc<Server>, Refusal> {
         // Of this node's own ones, the last; or one that this node has taken over.
-        let servers = self.servers_at(addr);
+        let mut servers = self.servers_at(addr);
+        servers.retain(|server| life.is_none_or(|life| server.store().incarnation == life));
         if let Some(server) = servers.iter().rev().find(|server| server.leads()) {
             return Ok(Arc::clone(server));
         }

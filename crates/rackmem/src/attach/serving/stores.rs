@@ -3,6 +3,7 @@
 //! What must always hold: an application has no more clients than [`MOST`] at a time; what is asked of a store is done on that
 //! store, or not at all.
 
+use live::chains::Wanted;
 use live::memory::regions::Shape;
 use live::networked::verbs::RegionName;
 use sorted::Map;
@@ -27,8 +28,8 @@ impl Stores {
         handle.chains(config).map(|store| self.note(store))
     }
 
-    pub(super) fn open(&mut self, handle: &mut NodeHandle, addr: GlobalAddr) -> Answered {
-        handle.chains_at(addr).map(|store| self.note(store))
+    pub(super) fn open(&mut self, handle: &mut NodeHandle, wanted: Wanted) -> Answered {
+        handle.chains_wanted(wanted).map(|store| self.note(store))
     }
 
     fn note(&mut self, store: Chains) -> Answer {
@@ -42,9 +43,9 @@ impl Stores {
     }
 
     fn find(&mut self, handle: &mut NodeHandle, name: RegionName) -> Result<&mut Chains, Error> {
-        let addr = name.addr;
+        let RegionName { addr, incarnation, .. } = name;
         if self.0.get(&addr).is_none_or(|(known, _)| *known != name) {
-            let store = handle.chains_at(addr)?;
+            let store = handle.chains_wanted(Wanted { addr, life: Some(incarnation), failed_too: true })?;
             if store.name() != name {
                 return Err(Error::Unallocated { addr });
             }

@@ -4,14 +4,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rackmem::{
-    Config, Error, GlobalAddr, Locked, NameError, Nanos, NodeHandle, NodeId, Region, Value, Words,
+    Chains, ChainsConfig, Config, Error, GlobalAddr, Locked, NameError, Nanos, NodeHandle, NodeId, Region,
+    Value, Words,
 };
 
 use super::rig::{Processes, until};
 use crate::names_everywhere::{Nodes, everywhere, names_at};
 
 /// What the first block of names begins with.
-const MARK: u64 = u64::from_le_bytes(*b"names\0\0\x01");
+const MARK: u64 = u64::from_le_bytes(*b"names\0\0\x02");
 
 fn shape(nodes: usize, peek: bool) -> Config {
     Config { nodes, copies: 2, memory: 8 << 20, cache: 1 << 20, peek, ..Config::default() }
@@ -149,6 +150,85 @@ fn a_memory_that_has_lost_all_copies_has_lost_its_names() {
     let new = here.named::<Value<u64>>(&name).with_copies().anew(|| 2).unwrap();
     assert_eq!((new.get(&mut here), found(&mut here, &name)), (Ok(2), Ok(2)));
     assert!(here.name_info(&name).unwrap().making > before);
+}
+
+fn get(store: &mut Chains, node: &mut NodeHandle) -> Vec<u8> {
+    let mut found = Vec::new();
+    assert!(store.get(node, 1, &mut found).unwrap(), "it is there");
+    found
+}
+
+/// What a dead node had of a store is at another one.
+fn until_copied(rack: &Processes) {
+    until(|| {
+        let mut all = rack.nodes.iter().map(|node| node.chain_counts());
+        all.any(|counts| counts.recopied > 0 && counts.missing == 0).then_some(())
+    });
+}
+
+/// A store lives on at other nodes, also when the node that named it is another one by now, with another store in the same place.
+#[test]
+fn a_store_with_a_name_and_copies_outlives_its_nodes_and_is_not_taken_for_another_one() {
+    let mut rack = rack(4, false);
+    let mut here = rack.nodes[0].here();
+    let name = names_at(&here, 2, "store");
+    let config = ChainsConfig::at(NodeId(0), 64 << 10);
+    let mut store = here.named::<Chains>(&name).with_copies().create(config.clone()).unwrap();
+    store.put(&mut here, 1, b"one").unwrap();
+    let info = here.name_info(&name).unwrap();
+    assert_eq!((info.copies, info.addr, info.addr.home()), (2, store.addr(), NodeId(2)));
+    rack.cut_off(2);
+    let mut there = rack.nodes[1].here();
+    let mut same = there.named::<Chains>(&name).open().unwrap();
+    assert_eq!(get(&mut same, &mut there), b"one");
+    until_copied(&rack);
+    rack.rejoin(2);
+    let mut back = rack.nodes[2].here();
+    let mut other = back.chains(&ChainsConfig::at(NodeId(2), 64 << 10)).unwrap();
+    assert_eq!(other.addr(), info.addr, "the same place");
+    other.put(&mut back, 1, b"other").unwrap();
+    for node in &rack.nodes {
+        let mut here = node.here();
+        let mut same = here.named::<Chains>(&name).open_or(|| config.clone()).unwrap();
+        assert_eq!(get(&mut same, &mut here), b"one");
+        let mut at_its_address = here.chains_at(info.addr).unwrap();
+        assert_eq!(get(&mut at_its_address, &mut here), b"other");
+    }
+    back.remove_name(&name).unwrap();
+    assert!(matches!(there.named::<Chains>(&name).open(), Err(NameError::NotFound { .. })));
+    assert_eq!(same.get(&mut there, 1, &mut Vec::new()), Err(Error::Unallocated { addr: info.addr }));
+    assert_eq!(get(&mut other, &mut back), b"other");
+}
+
+#[test]
+fn a_store_that_has_lost_all_copies_has_lost_its_name_until_it_is_made_anew() {
+    let mut rack = rack(4, false);
+    let mut here = rack.nodes[3].here();
+    // The name itself is at nodes 2 and 3.
+    let name = names_at(&here, 2, "store");
+    here.keep_copies(true).unwrap();
+    let config = ChainsConfig::at(NodeId(0), 64 << 10);
+    let mut store = here.named::<Chains>(&name).create(config.clone()).unwrap();
+    assert_eq!(here.name_info(&name).unwrap().copies, 2);
+    // By who keeps the name now: at nodes 3 and 0.
+    rack.cut_off(2);
+    here.remove_name(&name).unwrap();
+    drop(store);
+    store = here.named::<Chains>(&name).create(config.clone()).unwrap();
+    assert_eq!(store.addr().home(), NodeId(3));
+    store.put(&mut here, 1, b"one").unwrap();
+    rack.rejoin(2);
+    until(|| rack.has_all_copies().then_some(()));
+    rack.cut_off(3);
+    rack.cut_off(0);
+    let mut there = rack.nodes[2].here();
+    until(|| {
+        there.named::<Chains>(&name).open().err().filter(|why| Err(why.clone()) == lost::<()>(&name, 2))
+    });
+    assert_eq!(there.named::<Chains>(&name).open_or(|| config.clone()).map(drop), lost(&name, 2));
+    let mut anew = there.named::<Chains>(&name).with_copies().anew(|| config).unwrap();
+    anew.put(&mut there, 1, b"two").unwrap();
+    assert_eq!(get(&mut there.named::<Chains>(&name).open().unwrap(), &mut there), b"two");
 }
 
 /// Programs can write where names are kept, if they make an address of nothing: that is said, and nobody falls over it.
@@ -345,7 +425,7 @@ fn what_cannot_have_copies_is_refused_with_them() {
     let mut here = rack.nodes[0].here();
     let why = here.named::<Words<u64>>("it").with_copies().create(1).map(drop).unwrap_err();
     assert!(matches!(&why, NameError::NoCopies { name, .. } if name == "it"), "{why:?}");
-    assert!(why.to_string().contains("only coherent memory and locks have some"), "{why}");
+    assert!(why.to_string().contains("only coherent memory, locks and stores have some"), "{why}");
     // A handle that keeps copies does so where that can be.
     here.keep_copies(true).unwrap();
     here.named::<Words<u64>>("words").create(1).unwrap();
