@@ -10,7 +10,7 @@ use wire::{AllRules, Rule, Without};
 /// Seeds that are tried.
 const RUNS: u64 = 200;
 /// The first of those in which incarnations end between an allocation and its use.
-const BETWEEN_INCARNATIONS: u64 = 1500;
+const BETWEEN_INCARNATIONS: u64 = 1735;
 
 /// The first run that goes wrong.
 fn caught(rules: Without) -> Option<String> {

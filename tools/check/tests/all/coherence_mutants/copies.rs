@@ -9,7 +9,7 @@ mutants! {
     BatchesAreOneMoment, scenario!(a_block_of_a_batch_is_written_again), "whoever writes again and again keeps a batch from being one moment, and others wait for it";
     CommitBeforeRelease, scenario!(what_was_written_under_a_lock_is_committed), "a lock is free, and what was written under it is lost";
     CommitBeforeFree, scenario!(what_was_written_before_a_free_is_committed), "an address has been allocated anew, and a write before its free is lost";
-    BatchesAreWhole, By::Copies(0), "a part of a batch survives";
+    BatchesAreWhole, By::Copies(230), "a part of a batch survives";
     FateIsAsked, By::JointScope("copies-alone"), "one node takes a batch, another one drops it";
     HomeAwaitsBatches, By::Copies(0), "a home gives what it has before it has what was committed";
     CallsAreReplicated, By::Copies(0), "an allocation is gone with the node that served it";
