@@ -41,8 +41,9 @@ pub use error::{Error, JoinError};
 pub use handle::{NodeHandle, WaitingAgent};
 pub use lock::{BlockLock, LockMode};
 pub use locked::{
-    BytesReadGuard, BytesWriteGuard, HeldLock, HeldRegions, LockError, Locked, LockedBytes, LockedReadGuard,
-    LockedRegions, LockedWriteGuard, RegionsError, RegionsReadGuard, RegionsWriteGuard, region_of,
+    BytesReadGuard, BytesWriteGuard, HeldLock, HeldRegions, LockError, Locked, LockedBytes, LockedParts,
+    LockedReadGuard, LockedRegions, LockedWriteGuard, Many, Part, Parts, PartsReadGuard, PartsWriteGuard,
+    RegionsError, RegionsReadGuard, RegionsWriteGuard, region_of,
 };
 pub use memory::{LockMemory, Memory, block_on};
 /// Bytes that a node's cache keeps for every block that it has capacity for, beside the block.

@@ -14,7 +14,7 @@
 //! | `header.rs` | the words in front of a value: poison, and fencing numbers |
 //! | `making.rs` | regions made and taken away, without their type |
 //! | `view.rs` | the words of a region as values and bytes: the unsafe code |
-//! | `regions/` | [`LockedRegions`]: several regions behind one lock |
+//! | `regions/` | [`LockedRegions`] and [`LockedParts`]: several regions behind one lock |
 //! | `error.rs` | what can go wrong |
 //!
 //! What must always hold: a guard exists only while its thread is inside the gate of the copy that it shows, in the guard's mode;
@@ -37,5 +37,8 @@ pub(crate) use header::fence as fence_of;
 pub use held::HeldLock;
 pub use inside::region_of;
 pub(crate) use making::{Counts, make_region, probe_region, try_free_region};
-pub use regions::{HeldRegions, LockedRegions, RegionsError, RegionsReadGuard, RegionsWriteGuard};
+pub use regions::{
+    HeldRegions, LockedParts, LockedRegions, Many, Part, Parts, PartsReadGuard, PartsWriteGuard,
+    RegionsError, RegionsReadGuard, RegionsWriteGuard,
+};
 pub use typed::{Locked, LockedReadGuard, LockedWriteGuard};

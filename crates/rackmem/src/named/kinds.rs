@@ -3,13 +3,13 @@
 use wire::Discipline;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::spec::{NamedInfo, NamedSpec, tag_of};
+use super::spec::{NamedInfo, NamedSpec, tag_of, tag_within};
 use super::value::Value;
 use crate::chains::{Chains, ChainsConfig};
 use crate::error::Error;
 use crate::handle::NodeHandle;
 use crate::locked::header::Making;
-use crate::locked::{Locked, LockedRegions};
+use crate::locked::{Locked, LockedParts, LockedRegions, Parts};
 use crate::objects::{ByteObjects, Objects};
 use crate::words::{Word, Words};
 
@@ -65,11 +65,30 @@ impl Nameable for LockedRegions {
     }
 
     fn contents(_: &usize) -> Vec<u8> {
-        Self::begins().to_vec()
+        Self::begins()
     }
 
     fn found(handle: &mut NodeHandle, info: &NamedInfo) -> Result<Self, Error> {
         Self::made(handle, info.addr, Self::room_of(info.spec.len), Making::of(info.making))
+    }
+}
+
+/// Something new has room for so many bytes, and begins with these parts. Opened is one with any room.
+impl<P: Parts> Nameable for LockedParts<P> {
+    type Init = (usize, P);
+
+    fn spec(init: Option<&(usize, P)>) -> NamedSpec {
+        const ROOM: usize = NamedSpec::LONGEST_TAG - LockedRegions::TAG.len() - 1;
+        let tag = format!("{} {}", LockedRegions::TAG, tag_within::<P>(ROOM));
+        NamedSpec { tag, ..LockedRegions::spec(init.map(|(room, _)| room)) }
+    }
+
+    fn contents((_, parts): &(usize, P)) -> Vec<u8> {
+        Self::begins(parts)
+    }
+
+    fn found(handle: &mut NodeHandle, info: &NamedInfo) -> Result<Self, Error> {
+        Self::made(handle, info.addr, LockedRegions::room_of(info.spec.len), Making::of(info.making))
     }
 }
 

@@ -129,9 +129,13 @@ const fn header_of(discipline: Discipline) -> u64 {
 
 /// A type's tag: its name, of a long one the end.
 pub(super) fn tag_of<T>() -> String {
+    tag_within::<T>(NamedSpec::LONGEST_TAG)
+}
+
+/// The same, of so many bytes at most.
+pub(super) fn tag_within<T>(most: usize) -> String {
     let name = std::any::type_name::<T>();
-    let from =
-        (name.len().saturating_sub(NamedSpec::LONGEST_TAG)..).find(|from| name.is_char_boundary(*from));
+    let from = (name.len().saturating_sub(most)..).find(|from| name.is_char_boundary(*from));
     name[from.expect("the end is a boundary")..].to_owned()
 }
 

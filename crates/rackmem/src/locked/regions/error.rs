@@ -41,6 +41,11 @@ pub enum RegionsError {
         /// Its number.
         number: usize,
     },
+    /// That region is one value, and has its length.
+    IsOne {
+        /// Its number.
+        number: usize,
+    },
     /// The lock is held to read only.
     IsRead,
     /// The memory cannot be had.
@@ -80,6 +85,9 @@ impl fmt::Display for RegionsError {
                     f,
                     "region {number} has the length of the memory that it was taken from: give it back first"
                 )
+            }
+            Self::IsOne { number } => {
+                write!(f, "part {number} is one value, which neither grows nor shrinks: make it a `Many`")
             }
             Self::IsRead => f.write_str("the lock is held to read: take it to write"),
             Self::Failed(why) => why.fmt(f),

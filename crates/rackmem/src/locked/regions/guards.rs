@@ -194,6 +194,20 @@ impl<'a> RegionsWriteGuard<'a> {
         Some(&mut view::bytes_mut(&mut self.regions.inside, used)[place])
     }
 
+    /// All of them, in their order, to be written.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut [u8]> {
+        let list = list(&self.regions.inside);
+        let (used, lens) =
+            (list.used(), (0..list.count()).map(|number| list.len(number)).collect::<Vec<_>>());
+        let first = (LIST + ENTRY * lens.len()) * 8;
+        let mut rest = &mut view::bytes_mut(&mut self.regions.inside, used)[first..];
+        lens.into_iter().map(move |len| {
+            let (whole, behind) = std::mem::take(&mut rest).split_at_mut(len.next_multiple_of(8));
+            rest = behind;
+            &mut whole[..len]
+        })
+    }
+
     /// A region as values, to be written. None as of [`RegionsReadGuard::values`].
     pub fn values_mut<T: FromBytes + IntoBytes + KnownLayout>(&mut self, number: usize) -> Option<&mut [T]> {
         <[T]>::mut_from_bytes(self.get_mut(number)?).ok()

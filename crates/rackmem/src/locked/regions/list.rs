@@ -24,10 +24,16 @@ pub(super) const LIST: usize = header::WORDS + 2;
 const USED: usize = header::WORDS;
 const COUNT: usize = header::WORDS + 1;
 
-/// What follows the header where there are no regions.
-pub(super) fn empty() -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&(LIST as u64 * 8).to_ne_bytes());
+/// What follows the header where these are the regions.
+pub(super) fn filled(regions: &[&[u8]]) -> Vec<u8> {
+    let lens = || regions.iter().map(|region| region.len());
+    let used = (LIST + ENTRY * regions.len()) * 8 + lens().map(|len| len.next_multiple_of(8)).sum::<usize>();
+    let words = [used, regions.len()].into_iter().chain(lens().flat_map(|len| [0, len]));
+    let mut bytes: Vec<u8> = words.flat_map(|word| (word as u64).to_ne_bytes()).collect();
+    for region in regions {
+        bytes.extend_from_slice(region);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+    }
     bytes
 }
 
@@ -121,6 +127,19 @@ mod tests {
     }
 
     #[test]
+    fn what_a_lock_begins_with_is_a_list_of_its_regions() {
+        for regions in [&[][..], &[&b"three"[..], &[], &[7; 16]]] {
+            let bytes = [&[0; header::BYTES][..], &filled(regions)].concat();
+            let words = bytes.chunks(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
+            let words: Vec<_> = words.map(AtomicU64::new).collect();
+            let list = List::of(&words).unwrap();
+            assert_eq!((list.count(), list.used()), (regions.len(), bytes.len()));
+            let places = (0..list.count()).map(|number| &bytes[list.place(number)]);
+            assert!(places.eq(regions.iter().copied()));
+        }
+    }
+
+    #[test]
     fn what_is_no_list_is_none() {
         for (used, entries) in [
             (0, &[][..]),
@@ -136,7 +155,5 @@ mod tests {
         many[COUNT].store(65, Relaxed);
         assert!(List::of(&many).is_none());
         assert!(List::of(&many[..3]).is_none());
-        let begins = words(u64::from_ne_bytes(empty()[..8].try_into().unwrap()), &[], 0);
-        assert_eq!(List::of(&begins).map(List::count), Some(0));
     }
 }

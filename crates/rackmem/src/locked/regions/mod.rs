@@ -9,12 +9,14 @@
 //! | `list.rs` | where what is: the list, and how it changes |
 //! | `guards.rs` | the regions while the lock is held |
 //! | `held.rs` | the same, without a borrow |
+//! | `parts.rs` | [`LockedParts`]: each region of one type |
 //! | `error.rs` | why a list was not changed |
 
 mod error;
 mod guards;
 mod held;
 mod list;
+mod parts;
 
 use std::time::Duration;
 
@@ -24,6 +26,7 @@ use wire::{GlobalAddr, Mode, NodeId};
 pub use error::RegionsError;
 pub use guards::{RegionsReadGuard, RegionsWriteGuard};
 pub use held::HeldRegions;
+pub use parts::{LockedParts, Many, Part, Parts, PartsReadGuard, PartsWriteGuard};
 
 use super::bytes::LockedBytes;
 use super::error::LockError;
@@ -74,15 +77,23 @@ impl LockedRegions {
     /// # Errors
     /// As for [`Locked::new`](crate::Locked::new).
     pub fn new(handle: &mut NodeHandle, home: NodeId, room: usize) -> Result<Self, Error> {
-        let begins = Making::header(0, handle.inner.epoch());
-        let size = (Self::bytes(room), Counts::AsItSays);
-        let addr = make_region(handle, home, size, begins, &Self::begins())?;
+        Self::beginning(handle, home, room, &Self::begins())
+    }
+
+    /// The same, with a list of regions, and these, behind its header.
+    fn beginning(handle: &mut NodeHandle, home: NodeId, room: usize, begins: &[u8]) -> Result<Self, Error> {
+        let header = Making::header(0, handle.inner.epoch());
+        let (bytes, needed) = (Self::bytes(room), (header::BYTES + begins.len()) as u64);
+        if needed > bytes {
+            return Err(Error::BadSize { len: needed, most: bytes });
+        }
+        let addr = make_region(handle, home, (bytes, Counts::AsItSays), header, begins)?;
         Self::at(handle, addr, room)
     }
 
     /// What follows the header where there are no regions.
-    pub(crate) fn begins() -> [u8; 16] {
-        list::empty()
+    pub(crate) fn begins() -> Vec<u8> {
+        list::filled(&[])
     }
 
     /// The one at this address, with the room that it was made with.

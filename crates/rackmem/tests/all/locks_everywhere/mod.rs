@@ -14,6 +14,7 @@ mod regions;
 pub(crate) use regions::{
     a_list_that_cannot_be_changed_so_stays_as_it_was, a_panic_while_regions_change_poisons_them,
     memory_of_other_locks_is_taken_in_and_given_back, nobody_sees_regions_of_two_versions,
+    parts_are_of_one_version_and_what_their_types_say_on_every_node,
     regions_come_and_go_and_grow_and_are_what_they_were_on_every_node,
     regions_with_a_name_are_found_with_their_room_and_go_with_it,
 };
@@ -354,6 +355,7 @@ macro_rules! everywhere {
             a_list_that_cannot_be_changed_so_stays_as_it_was
             a_panic_while_regions_change_poisons_them
             regions_with_a_name_are_found_with_their_room_and_go_with_it
+            parts_are_of_one_version_and_what_their_types_say_on_every_node
         );
     };
     ($nodes:ident: $($name:ident)*) => {$(

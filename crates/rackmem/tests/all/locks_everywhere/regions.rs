@@ -2,7 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use rackmem::{Discipline, Error, LockError, Locked, LockedRegions, NodeId, RegionsError, RegionsReadGuard};
+use rackmem::{
+    Discipline, Error, LockError, Locked, LockedParts, LockedRegions, Many, NameError, NodeId, RegionsError,
+    RegionsReadGuard,
+};
 
 use super::{Nodes, on_all};
 
@@ -191,6 +194,55 @@ pub(crate) fn a_panic_while_regions_change_poisons_them(nodes: Nodes<'_>) {
     drop(guard);
     let guard = lock.write(&mut here).unwrap();
     assert!(guard.is_empty() && guard.fence() > before);
+}
+
+/// A lock's parts: a version, a row for each of its units, and the sum of the row.
+type Sums = (u64, Many<[u32; 2]>, [u32; 2]);
+
+pub(crate) fn parts_are_of_one_version_and_what_their_types_say_on_every_node(nodes: Nodes<'_>) {
+    const TIMES: u32 = 40;
+    let (mut here, mut there) = (nodes(0), nodes(1));
+    let lock = here.named::<LockedParts<Sums>>("sums").open_or(|| (ROOM, (7, Many(vec![]), [0, 0]))).unwrap();
+    let sum = |rows: &[[u32; 2]]| rows.iter().fold([0, 0], |[a, b], [c, d]| [a + c, b + d]);
+    on_all(nodes, 1, |handle| {
+        let lock = handle.named::<LockedParts<Sums>>("sums").open().unwrap();
+        for turn in 0..TIMES {
+            let mut guard = lock.write(handle).unwrap();
+            let rows = guard.get().1.len();
+            guard.resize(1, rows + 1).unwrap();
+            let (version, rows, sums) = guard.get_mut();
+            assert_eq!(rows.last(), Some(&[0, 0]), "what is new is zeroes");
+            rows[turn as usize % rows.len()] = [turn, 1];
+            (*version, *sums) = (*version + 1, sum(rows));
+            drop(guard);
+            let guard = lock.read(handle).unwrap();
+            let (version, rows, sums) = guard.get();
+            assert_eq!((*version, *sums), (7 + rows.len() as u64, sum(rows)));
+        }
+    });
+    let guard = lock.read(&mut here).unwrap();
+    assert_eq!((*guard.get().0, guard.get().1.len()), (7 + 3 * u64::from(TIMES), 3 * TIMES as usize));
+    drop(guard);
+    let mut guard = lock.write(&mut here).unwrap();
+    assert_eq!(guard.resize(0, 2), Err(RegionsError::IsOne { number: 0 }));
+    assert_eq!(guard.resize(3, 2), Err(RegionsError::NoSuchRegion { number: 3, count: 3 }));
+    assert!(matches!(guard.resize(1, usize::MAX), Err(RegionsError::NoRoom { room: ROOM, .. })));
+    guard.resize(1, 1).unwrap();
+    assert_eq!(guard.get().1.len(), 1);
+    drop(guard);
+    // By its address, somebody may mean something else: less, more, or longer.
+    let broken = LockError::Failed(Error::Broken { addr: lock.addr() });
+    let fewer = LockedParts::<(u64, Many<[u32; 2]>)>::at(&there, lock.addr(), ROOM).unwrap();
+    assert_eq!(fewer.read(&mut there).err(), Some(broken));
+    let more = LockedParts::<(u64, Many<u64>, u64, u64)>::at(&there, lock.addr(), ROOM).unwrap();
+    assert_eq!(more.write(&mut there).err(), Some(broken));
+    let longer = LockedParts::<([u64; 2], Many<u64>, u64)>::at(&there, lock.addr(), ROOM).unwrap();
+    assert_eq!(longer.read(&mut there).err(), Some(broken));
+    assert!(matches!(there.named::<LockedParts<(u64,)>>("sums").open(), Err(NameError::Differs { .. })));
+    // What it is to begin with does not fit.
+    let large = LockedParts::new(&mut here, NodeId(1), 64, &(Many(vec![0_u64; 7]),));
+    assert!(matches!(large.err(), Some(Error::BadSize { .. })));
+    here.remove_name("sums").unwrap();
 }
 
 pub(crate) fn regions_with_a_name_are_found_with_their_room_and_go_with_it(nodes: Nodes<'_>) {
