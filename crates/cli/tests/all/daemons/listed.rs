@@ -3,7 +3,7 @@
 use std::time::Duration;
 use std::{fs, thread};
 
-use rackmem::{Locked, NodeHandle, NodeId, Rack, RackFile, Words};
+use rackmem::{Chains, ChainsConfig, Locked, NodeHandle, NodeId, Rack, RackFile, Words};
 use serde_json::Value;
 
 use super::rig::{Home, eventually, free_port, page, text};
@@ -103,13 +103,23 @@ fn names_of_a_rack_with_copies_are_listed_when_the_node_is_killed_that_kept_them
     let mut all = (0..).map(|number| format!("quota/{number}"));
     let quota = all.find(|name| app.home_of_name(name) == NodeId(0)).unwrap();
     app.named::<rackmem::Value<u64>>(&quota).with_copies().create(7).unwrap();
-    let listed = || names(&home, &[]).into_iter().map(|name| (name["name"].clone(), name["home"].clone()));
-    assert!(listed().eq([(quota.as_str().into(), 0.into())]));
+    let users = all.find(|name| app.home_of_name(name) == NodeId(0)).unwrap();
+    let config = ChainsConfig::at(NodeId(0), 64 << 10);
+    let mut store = app.named::<Chains>(&users).with_copies().create(config).unwrap();
+    store.put(&mut app, 1, b"ann").unwrap();
+    let listed = || names(&home, &[]).into_iter().map(|name| (name["name"].clone(), name["copies"].clone()));
+    let both = || [&quota, &users].map(|name| (name.as_str().into(), true.into()));
+    assert!(listed().eq(both()));
     let table = home.output(&["names"]);
-    assert!(table.contains("0, with copies") && !table.contains("not up"), "{table}");
+    assert_eq!(table.matches(" 0, with copies ").count(), 2, "{table}");
+    assert!(!table.contains("not up"), "{table}");
     home.kill(&["node", "--id", "0"]);
     assert_eq!(app.named::<rackmem::Value<u64>>(&quota).open().unwrap().get(&mut app), Ok(7));
-    assert!(listed().eq([(quota.as_str().into(), 0.into())]));
+    let (mut same, mut found) = (app.named::<Chains>(&users).open().unwrap(), Vec::new());
+    assert!(same.get(&mut app, 1, &mut found).unwrap() && found == b"ann");
+    same.put(&mut app, 2, b"bob").unwrap();
+    assert!(store.get(&mut app, 2, &mut found).unwrap() && found == b"bob", "opened before, it goes on");
+    assert!(listed().eq(both()));
     eventually("node 2 has it, too", || {
         names(&home, &[])[0]["kept"]["by"].as_array().is_some_and(|by| by.len() == 2)
     });
