@@ -229,6 +229,13 @@ fn a_store_that_has_lost_all_copies_has_lost_its_name_until_it_is_made_anew() {
     let mut anew = there.named::<Chains>(&name).with_copies().anew(|| config).unwrap();
     anew.put(&mut there, 1, b"two").unwrap();
     assert_eq!(get(&mut there.named::<Chains>(&name).open().unwrap(), &mut there), b"two");
+    // A store has all its copies from the beginning.
+    rack.cut_off(1);
+    until(|| (!rack.nodes[2].is_up(NodeId(1))).then_some(()));
+    there.remove_name(&name).unwrap();
+    let alone = there.named::<Chains>(&name).with_copies().create(ChainsConfig::at(NodeId(0), 64 << 10));
+    let why = Error::TooManyCopies { copies: 2, memories: 1 };
+    assert_eq!(alone.map(drop), Err(NameError::Failed(why)));
 }
 
 /// Programs can write where names are kept, if they make an address of nothing: that is said, and nobody falls over it.
