@@ -29,7 +29,10 @@ int main(void) {
     DO(rackmem_rwlock_unlock(lock));
     char text[65536];
     size_t len;
-    DO(rackmem_status_json(rack, text, sizeof text, &len));
+    /* The switch has what it says about itself from a moment ago: maybe from before this node joined. */
+    do {
+        DO(rackmem_status_json(rack, text, sizeof text, &len));
+    } while (strstr(text, "\"up\":false") != NULL);
     printf("%d\n%s\n", named.home, text);
     fflush(stdout);
     CHECK(fgets(line, sizeof line, stdin) != NULL);

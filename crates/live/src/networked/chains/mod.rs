@@ -347,9 +347,11 @@ impl Chains for NetworkedNode {
             let Err(why @ Failure::Refused(_)) = at_its_home else { return at_its_home };
             // It may be one whose name died with a node, and that a backup looks after, or is about to.
             match self.look_for(context, wanted, |_| true) {
-                Err(Failure::Broken | Failure::Refused(Refusal::Locked))
-                    if self.now().saturating_sub(began) < TAKEOVER =>
-                {
+                Err(Failure::Broken | Failure::Refused(Refusal::Locked)) => {
+                    // It is not known to be lost, whoever is late.
+                    if self.now().saturating_sub(began) >= TAKEOVER {
+                        return Err(Failure::Broken);
+                    }
                     self.pass_time(context);
                 }
                 found => return self.unless_fenced(found.map_err(|_| why)),
