@@ -38,7 +38,7 @@ pub use held::HeldLock;
 pub use inside::region_of;
 pub(crate) use making::{Counts, make_region, probe_region, try_free_region};
 pub use regions::{
-    HeldRegions, LockedParts, LockedRegions, Many, Part, Parts, PartsReadGuard, PartsWriteGuard,
+    HeldRegions, LockedParts, LockedRegions, Many, Part, Parts, PartsGuard, PartsReadGuard, PartsWriteGuard,
     RegionsError, RegionsReadGuard, RegionsWriteGuard,
 };
 pub use typed::{Locked, LockedReadGuard, LockedWriteGuard};

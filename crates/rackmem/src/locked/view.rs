@@ -56,10 +56,15 @@ pub(super) fn bytes_mut<'a>(inside: &'a mut Inside<'_>, len: usize) -> &'a mut [
     unsafe { std::slice::from_raw_parts_mut(words.as_ptr().cast_mut().cast(), len) }
 }
 
+/// Checked when it is compiled: what is locked lies in words.
+pub(super) const fn is_aligned<T>() {
+    assert!(align_of::<T>() <= 8, "a locked value is aligned to at most 8 bytes");
+}
+
 /// Where a `T` begins in these words.
 #[inline]
 fn place_of<T>(words: &[AtomicU64]) -> *mut T {
-    const { assert!(align_of::<T>() <= 8, "a locked value is aligned to at most 8 bytes") };
+    const { is_aligned::<T>() };
     assert!(size_of::<T>() <= size_of_val(words), "the region holds the value");
     words.as_ptr().cast_mut().cast()
 }

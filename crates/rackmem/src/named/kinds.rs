@@ -88,7 +88,7 @@ impl<P: Parts> Nameable for LockedParts<P> {
     }
 
     fn found(handle: &mut NodeHandle, info: &NamedInfo) -> Result<Self, Error> {
-        Self::made(handle, info.addr, LockedRegions::room_of(info.spec.len), Making::of(info.making))
+        Ok(Self::over(LockedRegions::found(handle, info)?))
     }
 }
 
@@ -160,8 +160,8 @@ impl Nameable for ByteObjects {
     }
 }
 
-/// Something new is a store of the size and times that the configuration says. The rack chooses homes,
-/// copies and server: it is on the node that keeps the name; with copies, on those behind it, too, and so many bytes are stored there in all.
+/// Something new is a store of the size and times that the configuration says. The rack chooses homes, copies and server: it is on the
+/// node that keeps the name; with copies, on those behind it, too, and so many bytes are stored there in all.
 impl Nameable for Chains {
     type Init = ChainsConfig;
 

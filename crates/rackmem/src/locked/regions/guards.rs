@@ -117,6 +117,18 @@ impl RegionsReadGuard<'_> {
     }
 }
 
+impl<'a> AsRef<Self> for RegionsReadGuard<'a> {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+impl<'a> AsRef<RegionsReadGuard<'a>> for RegionsWriteGuard<'a> {
+    fn as_ref(&self) -> &RegionsReadGuard<'a> {
+        &self.regions
+    }
+}
+
 /// What may be done by who reads.
 impl<'a> Deref for RegionsWriteGuard<'a> {
     type Target = RegionsReadGuard<'a>;

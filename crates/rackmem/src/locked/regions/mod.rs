@@ -26,7 +26,7 @@ use wire::{GlobalAddr, Mode, NodeId};
 pub use error::RegionsError;
 pub use guards::{RegionsReadGuard, RegionsWriteGuard};
 pub use held::HeldRegions;
-pub use parts::{LockedParts, Many, Part, Parts, PartsReadGuard, PartsWriteGuard};
+pub use parts::{LockedParts, Many, Part, Parts, PartsGuard, PartsReadGuard, PartsWriteGuard};
 
 use super::bytes::LockedBytes;
 use super::error::LockError;

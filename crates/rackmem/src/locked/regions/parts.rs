@@ -15,7 +15,7 @@ use super::{LockedRegions, list};
 use crate::error::Error;
 use crate::handle::NodeHandle;
 use crate::locked::error::LockError;
-use crate::locked::header::Making;
+use crate::locked::view;
 
 /// A region of [`LockedParts`] with any number of elements: what it begins with. While the lock is held it is a slice.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -67,6 +67,7 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Part for T {
     where
         T: 'a,
     {
+        const { view::is_aligned::<T>() };
         T::ref_from_bytes(bytes).ok()
     }
 
@@ -97,6 +98,7 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Part for Many<T> {
     where
         T: 'a,
     {
+        const { view::is_aligned::<T>() };
         <[T]>::ref_from_bytes(bytes).ok()
     }
 
@@ -198,19 +200,18 @@ pub struct LockedParts<P> {
     parts: PhantomData<fn(P) -> P>,
 }
 
-/// The parts, to be read. The lock is released when this is dropped.
+/// The parts while the lock is held; it is released when this is dropped.
 #[must_use = "the lock is released when this is dropped"]
-pub struct PartsReadGuard<'a, P> {
-    regions: RegionsReadGuard<'a>,
+pub struct PartsGuard<G, P> {
+    regions: G,
     parts: PhantomData<fn(P) -> P>,
 }
 
-/// The parts, to be written. The lock is released when this is dropped; if that happens in a panic, it is poisoned.
-#[must_use = "the lock is released when this is dropped"]
-pub struct PartsWriteGuard<'a, P> {
-    regions: RegionsWriteGuard<'a>,
-    parts: PhantomData<fn(P) -> P>,
-}
+/// The parts, to be read.
+pub type PartsReadGuard<'a, P> = PartsGuard<RegionsReadGuard<'a>, P>;
+
+/// The parts, to be written. If this is dropped in a panic, they are poisoned.
+pub type PartsWriteGuard<'a, P> = PartsGuard<RegionsWriteGuard<'a>, P>;
 
 const CHECKED: &str = "it was looked at when the thread came in, and nothing else has been made of it";
 
@@ -232,16 +233,7 @@ impl<P: Parts> LockedParts<P> {
         Ok(Self::over(LockedRegions::at(handle, addr, room)?))
     }
 
-    pub(crate) fn made(
-        handle: &NodeHandle,
-        addr: GlobalAddr,
-        room: usize,
-        making: Making,
-    ) -> Result<Self, Error> {
-        Ok(Self::over(LockedRegions::made(handle, addr, room, making)?))
-    }
-
-    fn over(regions: LockedRegions) -> Self {
+    pub(crate) const fn over(regions: LockedRegions) -> Self {
         Self { regions, parts: PhantomData }
     }
 
@@ -319,34 +311,27 @@ impl<P: Parts> LockedParts<P> {
     }
 }
 
-impl<'a, P: Parts> PartsReadGuard<'a, P> {
-    fn of(regions: RegionsReadGuard<'a>, addr: GlobalAddr) -> Result<Self, Error> {
-        P::read(regions.iter()).ok_or(Error::Broken { addr })?;
+impl<'a, G: AsRef<RegionsReadGuard<'a>>, P: Parts> PartsGuard<G, P> {
+    fn of(regions: G, addr: GlobalAddr) -> Result<Self, Error> {
+        P::read(regions.as_ref().iter()).ok_or(Error::Broken { addr })?;
         Ok(Self { regions, parts: PhantomData })
     }
 
     /// References to all parts: to a value, or to a slice of many.
-    pub fn get(&self) -> P::Read<'_> {
-        P::read(self.regions.iter()).expect(CHECKED)
+    pub fn get<'b>(&'b self) -> P::Read<'b>
+    where
+        'a: 'b,
+    {
+        P::read(self.regions.as_ref().iter()).expect(CHECKED)
     }
 
     /// As [`RegionsReadGuard::writer_that_died`].
     pub fn writer_that_died(&self) -> Option<NodeId> {
-        self.regions.writer_that_died()
+        self.regions.as_ref().writer_that_died()
     }
 }
 
-impl<'a, P: Parts> PartsWriteGuard<'a, P> {
-    fn of(regions: RegionsWriteGuard<'a>, addr: GlobalAddr) -> Result<Self, Error> {
-        P::read(regions.iter()).ok_or(Error::Broken { addr })?;
-        Ok(Self { regions, parts: PhantomData })
-    }
-
-    /// As [`PartsReadGuard::get`].
-    pub fn get(&self) -> P::Read<'_> {
-        P::read(self.regions.iter()).expect(CHECKED)
-    }
-
+impl<P: Parts> PartsWriteGuard<'_, P> {
     /// References to all parts, to be written.
     pub fn get_mut(&mut self) -> P::Write<'_> {
         P::write(self.regions.iter_mut()).expect(CHECKED)
@@ -361,11 +346,6 @@ impl<'a, P: Parts> PartsWriteGuard<'a, P> {
         let element = P::ELEMENTS.get(part).ok_or(RegionsError::NoSuchRegion { number: part, count })?;
         let element = element.ok_or(RegionsError::IsOne { number: part })?;
         self.regions.resize(part, elements.saturating_mul(element))
-    }
-
-    /// As [`RegionsReadGuard::writer_that_died`].
-    pub fn writer_that_died(&self) -> Option<NodeId> {
-        self.regions.writer_that_died()
     }
 
     /// The fencing number of this grant, as of [`LockedWriteGuard::fence`](crate::LockedWriteGuard::fence).

@@ -1,6 +1,7 @@
 //! Locks over several regions, which change: on whatever rack.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use rackmem::{
     Discipline, Error, LockError, Locked, LockedParts, LockedRegions, Many, NameError, NodeId, RegionsError,
@@ -229,6 +230,17 @@ pub(crate) fn parts_are_of_one_version_and_what_their_types_say_on_every_node(no
     assert!(matches!(guard.resize(1, usize::MAX), Err(RegionsError::NoRoom { room: ROOM, .. })));
     guard.resize(1, 1).unwrap();
     assert_eq!(guard.get().1.len(), 1);
+    let found = there.named::<LockedParts<Sums>>("sums").open().unwrap();
+    assert!(found.read_timeout(&mut there, Duration::ZERO).unwrap().is_none(), "somebody writes");
+    assert!(found.write_timeout(&mut there, Duration::ZERO).unwrap().is_none());
+    let panicked = catch_unwind(AssertUnwindSafe(move || {
+        *guard.get_mut().0 = 0;
+        panic!("in the middle");
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(found.read(&mut there).err(), Some(LockError::Poisoned { addr: lock.addr() }));
+    let guard = found.write_poisoned(&mut there).unwrap();
+    assert!((*guard.get().0, guard.get().1.len()) == (0, 1) && guard.fence() > 0);
     drop(guard);
     // By its address, somebody may mean something else: less, more, or longer.
     let broken = LockError::Failed(Error::Broken { addr: lock.addr() });

@@ -70,7 +70,7 @@ fn in_every_state_the_program_for_locks_does_what_its_model_does() {
 
 #[test]
 fn programs_without_a_rule_are_told_apart_in_some_state() {
-    // The others are rules of nodes.
+    // The others are rules of nodes, or are not missed by the packets of these scopes.
     let of_blocks = [
         Rule::LockSerializes,
         Rule::ReadUnlockMerges,
