@@ -9,10 +9,11 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use switch::ebpf::memory::session;
-use switch::ebpf::{DatagramTerms, Frames, KernelProgram, Output, TooLong, datagram};
+use switch::ebpf::{DatagramTerms, Frames, Hook, KernelProgram, Output, TooLong, datagram};
 use transport::udp::{NodeSession, SINGLE_MAGIC, Single, UdpTransport};
 use transport::{PeerId, WIRE_VERSION};
 
+use crate::hooks::InDrivers;
 use crate::kernel::Error;
 use crate::pins::{self, Claim};
 use crate::ports::{self, Device};
@@ -45,17 +46,22 @@ const fn terms(kind: Single) -> DatagramTerms {
 pub(crate) struct Written {
     kind: Single,
     program: KernelProgram,
+    /// The same for drivers.
+    in_driver: KernelProgram,
 }
 
 impl Written {
     pub(crate) fn new(
         kind: Single,
-        write: impl FnOnce(Frames) -> Result<KernelProgram, TooLong>,
+        write: impl Fn(Frames) -> Result<KernelProgram, TooLong>,
     ) -> Result<Self, Error> {
-        let program = write(Frames::Datagrams(terms(kind), Output::Ports));
-        let program = program.map_err(|error| Error::TooLarge(error.to_string()))?;
+        let write = |hook| {
+            let program = write(Frames::Datagrams(terms(kind), hook, Output::Ports));
+            program.map_err(|error| Error::TooLarge(error.to_string()))
+        };
+        let (program, in_driver) = (write(Hook::TrafficControl)?, write(Hook::Driver)?);
         assert_eq!(program.header, kind.bytes(), "a program and its datagrams");
-        Ok(Self { kind, program })
+        Ok(Self { kind, program, in_driver })
     }
 
     fn loaded(&self) -> Result<Loaded, Refused> {
@@ -146,29 +152,32 @@ impl AtPorts {
     }
 }
 
-/// Attaches both programs to these devices of the switch. With a claim they are kept, and what is kept of the same ones is
+/// Attaches both programs to these devices of the switch, where this says. With a claim they are kept, and what is kept of the same ones is
 /// taken over.
 pub(crate) fn attach(
     written: [Written; 2],
     known: (usize, SocketAddrV4),
-    devices: &[(String, Device)],
+    (devices, hook): (&[(String, Device)], Option<Hook>),
     mut claim: Option<&mut Claim>,
-) -> Result<[AtPorts; 2], Error> {
+) -> Result<([AtPorts; 2], InDrivers), Error> {
     let [blocks, locks] = load(&written, claim.as_deref_mut())?;
     let [for_blocks, for_locks] = &written;
     let attach = |of: &Written, loaded| AtPorts::attach((of.kind, loaded), known, devices, claim.as_deref());
     let attached = [attach(for_blocks, blocks)?, attach(for_locks, locks)?];
+    let [blocks, locks] = &attached;
+    let programs = [(&for_blocks.in_driver, &blocks.loaded), (&for_locks.in_driver, &locks.loaded)];
+    let in_drivers = InDrivers::attach(programs, (devices, hook), claim.as_deref())?;
     if let Some(claim) = claim {
-        settle(claim, &written, devices)?;
+        settle(claim, &written, devices, &in_drivers)?;
     }
-    Ok(attached)
+    Ok((attached, in_drivers))
 }
 
 /// Loads both programs, or opens them where they are kept, if both are there.
 fn load([blocks, locks]: &[Written; 2], claim: Option<&mut Claim>) -> Result<[Loaded; 2], Error> {
     let fresh = || Ok([blocks.loaded()?, locks.loaded()?]);
     let Some(claim) = claim else { return fresh().map_err(Error::Refused) };
-    if claim.has([&blocks.program, &locks.program]) {
+    if claim.has(all([blocks, locks])) {
         let kept = blocks.kept(claim).and_then(|blocks| Ok([blocks, locks.kept(claim)?]));
         match kept {
             Ok(kept) => return Ok(kept),
@@ -189,15 +198,22 @@ fn settle(
     claim: &mut Claim,
     [blocks, locks]: &[Written; 2],
     devices: &[(String, Device)],
+    in_drivers: &InDrivers,
 ) -> Result<(), Error> {
     let at = devices.iter().map(|(_, device)| at_device(device.index));
     let parts: Vec<String> = at.chain(Loaded::PARTS.map(str::to_owned)).collect();
     let of = |written: &Written| parts.iter().map(|part| claim.name(name(written.kind), part)).collect();
-    let belong: [Vec<PathBuf>; 2] = [of(blocks), of(locks)];
+    let in_drivers = in_drivers.kept().map(|part| claim.name(pins::PROGRAM_NAMES[0], &part)).collect();
+    let belong: [Vec<PathBuf>; 3] = [of(blocks), of(locks), in_drivers];
     let belongs = |path: &Path| belong.iter().flatten().any(|it| it == path);
     claim.clear_but(belongs).map_err(|error| claim.failed(error))?;
-    claim.is_whole([&blocks.program, &locks.program]);
+    claim.is_whole(all([blocks, locks]));
     Ok(())
+}
+
+/// All that is written.
+const fn all([blocks, locks]: [&Written; 2]) -> [&KernelProgram; 4] {
+    [&blocks.program, &locks.program, &blocks.in_driver, &locks.in_driver]
 }
 
 /// What a frame for a node begins with.

@@ -19,12 +19,13 @@ use std::time::{Duration, Instant};
 
 use live::networked::{DataPlane, PlaneReport};
 use switch::coherence::{Dump, Switch, SwitchConfig};
-use switch::ebpf::Datagrams;
+use switch::ebpf::{Datagrams, Hook};
 use switch::locks::{self, Directory, DirectoryConfig};
 use transport::udp::{Single, UdpTransport};
 use wire::{AllRules, LockKind, LockPacket, NodeId, SwitchEpoch};
 
 use crate::at_ports::{self, AtPorts, Written};
+use crate::hooks::{InDrivers, Ports};
 use crate::pins::Claim;
 use crate::ports::Device;
 use crate::program::{self, Loaded, Refused};
@@ -101,7 +102,12 @@ impl std::error::Error for Error {}
 const ASK_EVERY: Duration = Duration::from_millis(2);
 
 /// Where programs are attached, in the words of the kernel.
-const HOOK: &str = "tcx/ingress";
+const fn name_of(hook: Hook) -> &'static str {
+    match hook {
+        Hook::TrafficControl => "tcx/ingress",
+        Hook::Driver => "xdp/native",
+    }
+}
 
 /// The switch's programs, at the ports of this machine.
 pub struct Kernel {
@@ -113,7 +119,8 @@ pub struct Kernel {
     directory: Directory,
     udp: Arc<UdpTransport>,
     here: SocketAddrV4,
-    ports: Vec<String>,
+    ports: Vec<(String, Device)>,
+    in_drivers: InDrivers,
     /// How many sessions had begun when the programs were told of all.
     sessions: Option<u64>,
     /// When to ask again where nodes are that the kernel did not know.
@@ -126,8 +133,8 @@ pub struct Kernel {
 }
 
 /// The devices of the switch.
-fn devices(ports: &[String]) -> Result<Vec<(String, Device)>, Error> {
-    if ports.is_empty() {
+fn devices(ports: &Ports) -> Result<Vec<(String, Device)>, Error> {
+    if ports.devices.is_empty() {
         return Err(Error::NoPorts);
     }
     let device = |port: &String| {
@@ -136,7 +143,7 @@ fn devices(ports: &[String]) -> Result<Vec<(String, Device)>, Error> {
         let found = found.map_err(|error| Error::Port { port: port.clone(), step, error })?;
         Ok((port.clone(), found))
     };
-    ports.iter().map(device).collect()
+    ports.devices.iter().map(device).collect()
 }
 
 /// Where a switch listens.
@@ -153,7 +160,7 @@ impl Kernel {
     ///
     /// # Errors
     /// As [`Kernel::attach`]; and if nothing can be kept there, or what is there is of a switch at another address.
-    pub fn claim(directory: &Path, address: SocketAddr, ports: &[String], me: u64) -> Result<Claim, Error> {
+    pub fn claim(directory: &Path, address: SocketAddr, ports: &Ports, me: u64) -> Result<Claim, Error> {
         let here = address_of_switch(address)?;
         devices(ports)?;
         program::can_load().map_err(Error::Refused)?;
@@ -172,10 +179,10 @@ impl Kernel {
         blocks: &SwitchConfig,
         locks: &DirectoryConfig,
         udp: Arc<UdpTransport>,
-        ports: &[String],
+        ports: &Ports,
         mut claim: Option<Claim>,
     ) -> Result<Self, Error> {
-        let devices = devices(ports)?;
+        let (hook, ports) = (ports.hook, devices(ports)?);
         let address = udp.address().map_err(|error| Error::Port {
             port: "of the socket".into(),
             step: "find out the address",
@@ -189,7 +196,8 @@ impl Kernel {
             Written::new(Single::Lock, |frames| directory.for_kernel(frames))?,
         ];
         let known = (blocks.nodes, here);
-        let [blocks, locks] = at_ports::attach(written, known, &devices, claim.as_mut())?;
+        let ([blocks, locks], in_drivers) =
+            at_ports::attach(written, known, (&ports, hook), claim.as_mut())?;
         let epoch = blocks.loaded.epoch();
         // What it has read of the programs it knows as of this incarnation.
         model.restart(SwitchEpoch(epoch));
@@ -200,7 +208,8 @@ impl Kernel {
             directory,
             udp,
             here,
-            ports: ports.to_vec(),
+            ports,
+            in_drivers,
             sessions: None,
             again: Instant::now(),
             state: Vec::new(),
@@ -300,8 +309,9 @@ impl DataPlane for Kernel {
 
     fn report(&mut self) -> PlaneReport {
         let kept = self.claim.as_ref().map(|claim| claim.directory().to_owned());
-        let ports = self.ports.clone();
-        let mut report = PlaneReport { hook: HOOK, ports, kept, ..PlaneReport::default() };
+        let hook_at = |device| if self.in_drivers.has(device) { Hook::Driver } else { Hook::TrafficControl };
+        let ports = self.ports.iter().map(|(port, device)| (port.clone(), name_of(hook_at(*device))));
+        let mut report = PlaneReport { ports: ports.collect(), kept, ..PlaneReport::default() };
         for program in [&self.locks, &self.blocks] {
             program.loaded.state(&mut self.state);
             let (layout, state) = (program.loaded.layout(), &self.state);

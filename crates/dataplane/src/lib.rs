@@ -6,6 +6,8 @@
 //! | `types` | what the kernel wants to know of the lock's type |
 //! | [`program`] | a program with its maps, loaded |
 //! | [`kernel`] | the data plane of a rack's switch |
+//! | `hooks` | where the programs see what comes in at each port |
+//! | `netdev` | what the kernel says a device's driver can do |
 //! | `at_ports` | a program at the ports, what it is told of nodes, where it is kept |
 //! | [`pins`] | what outlives the process |
 //! | [`network`] | a rack's network on one machine |
@@ -19,7 +21,9 @@
 #![deny(unsafe_code)]
 
 mod at_ports;
+mod hooks;
 pub mod kernel;
+mod netdev;
 pub mod network;
 pub mod pins;
 mod ports;
@@ -28,6 +32,8 @@ pub mod program;
 mod system;
 mod types;
 
+pub use hooks::Ports;
 pub use kernel::Kernel;
 pub use pins::Claim;
 pub use program::{Loaded, Refused, Run};
+pub use switch::ebpf::Hook;

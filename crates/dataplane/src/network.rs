@@ -72,7 +72,11 @@ impl Network {
             let at_node = format!(
                 "link set lo up\naddr add 10.77.{net}.2/24 dev port\nlink set port mtu {MTU} up\nroute add default via 10.77.{net}.1\n"
             );
-            inside(namespace, || ip(&at_node))?;
+            inside(namespace, || {
+                ip(&at_node)?;
+                // What a driver's program sends on through a pair of virtual ports arrives only where packets are merged.
+                system::merge_received("port")
+            })?;
         }
         Ok(network)
     }
@@ -84,11 +88,9 @@ impl Network {
 
     /// Where the switch listens, and then the nodes.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        let of = |net: usize, last: u8| {
-            let net = u8::try_from(net).expect("at most 64 nodes");
-            SocketAddr::from((Ipv4Addr::new(10, 77, net, last), UDP_PORT))
-        };
-        [of(0, 1)].into_iter().chain((1..=self.nodes.len()).map(|net| of(net, 2))).collect()
+        let nodes = (0..self.nodes.len()).map(address_of);
+        let all = [Ipv4Addr::new(10, 77, 0, 1)].into_iter().chain(nodes);
+        all.map(|address| SocketAddr::from((address, UDP_PORT))).collect()
     }
 
     /// Does something at the switch (0), or at a node (1 and on): what it starts stays there.
@@ -116,6 +118,14 @@ impl Network {
     pub fn ports(nodes: usize) -> Vec<String> {
         (0..nodes).map(|node| format!("p{node}")).collect()
     }
+}
+
+/// Where a node is in such a network.
+///
+/// # Panics
+/// If no rack has it.
+pub fn address_of(node: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 77, u8::try_from(node + 1).expect("at most 64 nodes"), 2)
 }
 
 /// This thread, and those that it starts from now on, are in this namespace.

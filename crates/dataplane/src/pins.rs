@@ -98,12 +98,12 @@ impl Claim {
     }
 
     /// True if these very programs are here, whole.
-    pub(crate) fn has(&self, programs: [&KernelProgram; 2]) -> bool {
+    pub(crate) fn has(&self, programs: [&KernelProgram; 4]) -> bool {
         self.owner.word(PROGRAMS) == digest(programs)
     }
 
     /// All of them are here by now.
-    pub(crate) fn is_whole(&mut self, programs: [&KernelProgram; 2]) {
+    pub(crate) fn is_whole(&mut self, programs: [&KernelProgram; 4]) {
         self.owner.write(PROGRAMS, &digest(programs).to_le_bytes());
     }
 
@@ -179,7 +179,7 @@ fn owner(path: &Path) -> io::Result<Shared> {
 }
 
 /// A number that other programs do not have (FNV-1a), nor those of a version whose packets differ.
-fn digest(programs: [&KernelProgram; 2]) -> u64 {
+fn digest(programs: [&KernelProgram; 4]) -> u64 {
     let code = programs.iter().flat_map(|program| &program.code.instructions);
     let bytes = code.flat_map(|instruction| instruction.to_bytes());
     let sizes = programs.iter().flat_map(|program| (program.layout.bytes as u64).to_le_bytes());

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 use switch::ebpf::memory::{MEMORIES, session};
 use switch::ebpf::{
-    ArrayLayout, Code, Instruction, KernelProgram, Map, Named, SCRATCH_BYTES, StateLayout, datagram,
+    self,
+    ArrayLayout, Code, Hook, Instruction, KernelProgram, Map, Named, SCRATCH_BYTES, StateLayout, datagram,
 };
 use transport::udp::NodeSession;
 use wire::NodeId;
@@ -91,7 +92,7 @@ impl Loaded {
             Map::State => &state,
             Map::Scratch => &scratch,
         });
-        let loaded = system::load(&instructions);
+        let loaded = system::load(program.hook, &instructions);
         let loaded =
             loaded.map_err(|(error, verifier)| Refused { step: "take the program", error, verifier })?;
         Self::of(loaded, (lock, state), program)
@@ -112,7 +113,7 @@ impl Loaded {
         program: &KernelProgram,
     ) -> Result<Self, Refused> {
         let barrier = datagram::barrier().expect("it is short");
-        let barrier = system::load(&with_maps(&barrier, |_| &lock));
+        let barrier = system::load(Hook::TrafficControl, &with_maps(&barrier, |_| &lock));
         let barrier =
             barrier.map_err(|(error, verifier)| Refused { step: "take the barrier", error, verifier })?;
         let shared = Shared::map(&state, program.layout.bytes).map_err(|error| Refused {
@@ -216,7 +217,7 @@ impl Loaded {
 
     /// Attaches the program to a device: as long as the link is there.
     pub(crate) fn attach(&self, device: u32) -> io::Result<OwnedFd> {
-        system::attach(&self.program, device)
+        system::attach(Hook::TrafficControl, &self.program, device)
     }
 
     /// Writes down a life of a session with a node, at which the program does not look yet.
@@ -260,12 +261,44 @@ impl Loaded {
     }
 }
 
+/// A program for drivers.
+pub(crate) struct InDriver {
+    program: OwnedFd,
+}
+
+impl InDriver {
+    /// Loads one that runs these in turn, with the states and the locks of others that are loaded.
+    pub(crate) fn load(programs: [(&KernelProgram, &Loaded); 2]) -> Result<Self, Refused> {
+        let refused = |step| move |error| Refused { step, error, verifier: String::new() };
+        let scratch = system::scratch_map(SCRATCH_BYTES).map_err(refused("make a map for each processor"))?;
+        let [first, second] = programs.map(|(program, loaded)| {
+            with_maps(&program.code, |map| match map {
+                Map::Lock => &loaded.lock_map,
+                Map::State => &loaded.state_map,
+                Map::Scratch => &scratch,
+            })
+        });
+        let program = system::load(Hook::Driver, &ebpf::in_turn([&first, &second]));
+        let program = program.map_err(|(error, verifier)| Refused {
+            step: "take the program for drivers",
+            error,
+            verifier,
+        })?;
+        Ok(Self { program })
+    }
+
+    /// Attaches it to a device, whose driver runs it: as long as the link is there.
+    pub(crate) fn attach(&self, device: u32) -> io::Result<OwnedFd> {
+        system::attach(Hook::Driver, &self.program, device)
+    }
+}
+
 /// Whether this process may load programs.
 pub(crate) fn can_load() -> Result<(), Refused> {
     let refused = |step| move |error| Refused { step, error, verifier: String::new() };
     let lock = system::lock_map().map_err(refused("make a map with a spin lock"))?;
     let barrier = datagram::barrier().expect("it is short");
-    let loaded = system::load(&with_maps(&barrier, |_| &lock));
+    let loaded = system::load(Hook::TrafficControl, &with_maps(&barrier, |_| &lock));
     loaded.map(drop).map_err(|(error, verifier)| Refused { step: "take a program", error, verifier })
 }
 

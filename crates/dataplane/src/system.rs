@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::ptr::NonNull;
 
-use switch::ebpf::Instruction;
+use switch::ebpf::{Hook, Instruction};
 
 use crate::ports::Device;
 
@@ -25,8 +25,9 @@ const TYPES_LOAD: i32 = 18;
 const ARRAY: u32 = 2;
 const ARRAY_PER_PROCESSOR: u32 = 6;
 const MAPPABLE: u32 = 1 << 10;
-/// Programs of the traffic control.
-const TRAFFIC_CONTROL: u32 = 3;
+/// Where programs of the traffic control, and of drivers, are attached.
+const INGRESS: u32 = 46;
+const DRIVER: u32 = 37;
 
 /// What the kernel is given, field by field: a block of bytes that is 0 where nothing is said.
 struct Attributes([u8; 144]);
@@ -86,20 +87,28 @@ fn map_of(kind: u32, bytes: usize) -> Attributes {
     Attributes::new().number(0, kind).number(4, 4).number(8, bytes as u32).number(12, 1)
 }
 
-/// Loads a program. If the kernel refuses it, says what its verifier printed last.
-pub(crate) fn load(instructions: &[Instruction]) -> Result<OwnedFd, (io::Error, String)> {
+/// Loads a program for a hook. If the kernel refuses it, says what its verifier printed last.
+pub(crate) fn load(hook: Hook, instructions: &[Instruction]) -> Result<OwnedFd, (io::Error, String)> {
     let bytes: Vec<u8> = instructions.iter().flat_map(|instruction| instruction.to_bytes()).collect();
     let licence = c"Dual MIT/GPL";
+    /// Frames may be longer than a page.
+    const FRAGMENTS: u32 = 1 << 5;
+    let (kind, flags, attached) = match hook {
+        Hook::TrafficControl => (3, 0, 0),
+        Hook::Driver => (6, FRAGMENTS, DRIVER),
+    };
     let said = |log: &[u8]| {
         let level = u32::from(!log.is_empty());
         Attributes::new()
-            .number(0, TRAFFIC_CONTROL)
+            .number(0, kind)
             .number(4, instructions.len() as u32)
             .address(8, bytes.as_ptr())
             .address(16, licence.as_ptr())
             .number(24, level)
             .number(28, log.len() as u32)
             .address(32, if log.is_empty() { std::ptr::null() } else { log.as_ptr() })
+            .number(44, flags)
+            .number(68, attached)
     };
     said(&[]).descriptor(PROGRAM_LOAD).map_err(|error| {
         // Once more, for what the verifier says.
@@ -113,10 +122,15 @@ pub(crate) fn load(instructions: &[Instruction]) -> Result<OwnedFd, (io::Error, 
 }
 
 /// Attaches a program to a device, where frames come in: a link, which goes with its descriptor.
-pub(crate) fn attach(program: &OwnedFd, device: u32) -> io::Result<OwnedFd> {
-    const INGRESS: u32 = 46;
+pub(crate) fn attach(hook: Hook, program: &OwnedFd, device: u32) -> io::Result<OwnedFd> {
+    /// The driver runs it itself; the kernel does not do so in its place.
+    const NATIVE: u32 = 1 << 2;
+    let (at, flags) = match hook {
+        Hook::TrafficControl => (INGRESS, 0),
+        Hook::Driver => (DRIVER, NATIVE),
+    };
     let said = Attributes::new().number(0, program.as_raw_fd() as u32);
-    said.number(4, device).number(8, INGRESS).descriptor(LINK_CREATE)
+    said.number(4, device).number(8, at).number(12, flags).descriptor(LINK_CREATE)
 }
 
 /// Gives a map, a program or a link a name in a file system of bpf: it is there as long as the name is.
@@ -133,14 +147,7 @@ pub(crate) fn pinned(path: &Path) -> io::Result<OwnedFd> {
 
 /// A device of this thread's network namespace, by its name.
 pub(crate) fn device(name: &str) -> io::Result<Device> {
-    // SAFETY: plain numbers, for which 0 is a value.
-    let mut asked: libc::ifreq = unsafe { std::mem::zeroed() };
-    if name.is_empty() || name.len() >= asked.ifr_name.len() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no device has such a name"));
-    }
-    for (to, byte) in asked.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = byte.cast_signed();
-    }
+    let mut asked = named(name)?;
     let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))?;
     let mut ask = |what| {
         // SAFETY: the request is one of a device, and the structure is as long as the kernel expects.
@@ -153,6 +160,61 @@ pub(crate) fn device(name: &str) -> io::Result<Device> {
     let address = unsafe { ask(libc::SIOCGIFHWADDR)?.ifru_hwaddr.sa_data };
     let address = std::array::from_fn(|byte| address[byte].cast_unsigned());
     Ok(Device { index: index.cast_unsigned(), address })
+}
+
+/// A device merges packets that come in (GRO).
+pub(crate) fn merge_received(name: &str) -> io::Result<()> {
+    const SET_MERGE: u32 = 0x2c;
+    ask_ethernet(name, &mut [SET_MERGE, 1])
+}
+
+/// What drives a device.
+pub(crate) fn driver_of(name: &str) -> io::Result<String> {
+    const GET_DRIVER: u32 = 3;
+    /// Of what is told: behind the command, a name of 32 bytes.
+    const WORDS: usize = 49;
+    let mut told = [0; WORDS];
+    told[0] = GET_DRIVER;
+    ask_ethernet(name, &mut told)?;
+    let bytes: Vec<u8> = told[1..9].iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
+}
+
+/// Asks a device's driver; the first word says what, and all of them are as many as that takes.
+fn ask_ethernet(name: &str, words: &mut [u32]) -> io::Result<()> {
+    const ETHERNET: libc::Ioctl = 0x8946;
+    let mut asked = named(name)?;
+    asked.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
+    let socket = std::net::UdpSocket::bind((std::net::Ipv4Addr::UNSPECIFIED, 0))?;
+    // SAFETY: the request is one of a device; what it points to is as long as its command says, and outlives the call.
+    let done = unsafe { libc::ioctl(socket.as_raw_fd(), ETHERNET, &raw mut asked) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// A socket for questions to the kernel's families.
+pub(crate) fn generic_netlink() -> io::Result<std::fs::File> {
+    let (kind, family) = (libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_GENERIC);
+    // SAFETY: no memory is involved.
+    let descriptor = unsafe { libc::socket(libc::AF_NETLINK, kind, family) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made it for this process, and nobody else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }.into())
+}
+
+/// A request about a device.
+fn named(name: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: plain numbers, for which 0 is a value.
+    let mut asked: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.is_empty() || name.len() >= asked.ifr_name.len() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "no device has such a name"));
+    }
+    for (to, byte) in asked.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = byte.cast_signed();
+    }
+    Ok(asked)
 }
 
 /// A new network namespace, which is there as long as somebody has it.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use dataplane::Claim;
+use dataplane::{Claim, Ports};
 use live::networked::{Ended, NetworkedSwitch, SwitchSetup, Watch};
 use transport::udp::UdpTransport;
 use transport::{Handshakes, PeerId, Transport};
@@ -89,7 +89,7 @@ impl SwitchProcess {
         self,
         config: &Config,
         udp: Arc<UdpTransport>,
-        ports: &[String],
+        ports: &Ports,
         claim: Option<Claim>,
     ) -> Result<Self, dataplane::kernel::Error> {
         let kernel =

@@ -65,14 +65,21 @@ pub struct Switch {
 /// Programs of the switch in the kernel of its machine.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 pub struct InKernel {
-    /// Where they see packets, and at which devices.
-    pub hook: String,
-    pub ports: Vec<String>,
+    /// The devices at which they see packets, and where there.
+    pub ports: Vec<Port>,
     /// Where they are kept when the switch's process has gone.
     pub kept: Option<String>,
     /// Datagrams that the programs for blocks and for locks took, and those that they dropped, by cause.
     pub blocks: BTreeMap<String, u64>,
     pub locks: BTreeMap<String, u64>,
+}
+
+/// A port of the switch.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+pub struct Port {
+    pub device: String,
+    /// Where programs see what comes in, in the kernel's words.
+    pub hook: String,
 }
 
 /// What the switch did with packets of chains.
@@ -326,7 +333,8 @@ impl From<&PlaneReport> for InKernel {
         };
         let (blocks, locks) = (of(Single::Packet), of(Single::Lock));
         let kept = report.kept.as_ref().map(|kept| kept.display().to_string());
-        Self { hook: report.hook.to_owned(), ports: report.ports.clone(), kept, blocks, locks }
+        let port = |(device, hook): &(String, &str)| Port { device: device.clone(), hook: (*hook).to_owned() };
+        Self { ports: report.ports.iter().map(port).collect(), kept, blocks, locks }
     }
 }
 

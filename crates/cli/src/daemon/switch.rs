@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use rackmem::rack_file::DataPlane;
+use rackmem::rack_file::{DataPlane, Hook, Ports};
 use rackmem::{Ended, RackFile, SwitchProcess};
 use tracing::{info, warn};
 
@@ -45,6 +45,10 @@ pub(crate) struct Args {
     #[arg(long = "port", value_name = "DEVICE")]
     ports: Vec<String>,
 
+    /// Where it is at each port, in place of what the rack file says; if neither says, where it is cheaper
+    #[arg(long, value_enum)]
+    hook: Option<HookAt>,
+
     /// Keep that program in this directory of a file system of bpf, for when this process dies; take over what is there
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -66,6 +70,24 @@ enum Where {
     Kernel,
 }
 
+/// Where the program sees what comes in at a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum HookAt {
+    /// At the traffic control
+    Tc,
+    /// In the device's driver, which has to know how
+    Xdp,
+}
+
+impl From<HookAt> for Hook {
+    fn from(hook: HookAt) -> Self {
+        match hook {
+            HookAt::Tc => Self::TrafficControl,
+            HookAt::Xdp => Self::Driver,
+        }
+    }
+}
+
 impl Args {
     /// Where the program runs: as the flags say, or the file.
     fn data_plane(&self, file: &RackFile) -> Result<DataPlane, Fault> {
@@ -76,16 +98,21 @@ impl Args {
         if !in_kernel {
             let port = self.ports.first().map(|port| format!("--port {port}"));
             let keep = self.keep.as_ref().map(|keep| format!("--keep {}", keep.display()));
-            return match port.or(keep) {
+            let hook = self.hook.map(|_| "--hook".to_owned());
+            return match port.or(hook).or(keep) {
                 None => Ok(DataPlane::Process),
                 Some(flag) => Err(Fault::usage(format_args!(
                     "{flag} is for a program in the kernel, and this switch's runs in its process: add --data-plane kernel, or leave the flag out"
                 ))),
             };
         }
-        let (mut ports, mut keep) = (self.ports.clone(), self.keep.clone());
+        let mut ports = Ports { devices: self.ports.clone(), hook: self.hook.map(Hook::from) };
+        let mut keep = self.keep.clone();
         if let DataPlane::Kernel { ports: of_file, keep: kept } = file.data_plane() {
-            ports = if ports.is_empty() { of_file.clone() } else { ports };
+            if ports.devices.is_empty() {
+                ports.devices.clone_from(&of_file.devices);
+            }
+            ports.hook = ports.hook.or(of_file.hook);
             keep = keep.or_else(|| kept.clone());
         }
         Ok(DataPlane::Kernel { ports, keep })

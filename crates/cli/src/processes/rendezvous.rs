@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use rackmem::dataplane::network::{self, Network};
-use rackmem::dataplane::{Claim, Kernel};
+use rackmem::dataplane::{Claim, Hook, Kernel, Ports};
 use rackmem::transport::{PeerId, Terms, Transport, shm, udp};
 use rackmem::{Config, NodeId};
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,8 @@ pub enum TransportKind {
     Wire,
     /// The same network, with the switch's program in its process
     WireProcess,
+    /// The same network, with the switch's program in the drivers of its ports where that can be (as root)
+    WireXdp,
 }
 
 impl TransportKind {
@@ -43,7 +45,18 @@ impl TransportKind {
             Self::Udp => "udp",
             Self::Wire => "wire",
             Self::WireProcess => "wire-process",
+            Self::WireXdp => "wire-xdp",
         }
+    }
+
+    /// True if each place has a network of its own.
+    pub const fn has_cables(self) -> bool {
+        matches!(self, Self::Wire | Self::WireProcess | Self::WireXdp)
+    }
+
+    /// True if the switch's program is in the kernel.
+    pub const fn in_kernel(self) -> bool {
+        matches!(self, Self::Wire | Self::WireXdp)
     }
 }
 
@@ -77,6 +90,8 @@ pub struct Wire {
     kernel: bool,
     /// Each packet to and from the switch is a datagram, as the kernel needs it.
     alone: bool,
+    /// Its program is in the drivers of its ports.
+    in_driver: bool,
     /// Where its program stays if its process dies.
     keep: Option<PathBuf>,
     /// They are there as long as the command that made them.
@@ -101,12 +116,14 @@ impl Rendezvous {
                 let addresses = udp::unused_addresses(places(nodes).count()).map_err(failed)?;
                 Ok(Self::Udp { key: random_bytes()?, addresses, coalescing: true, wire: None })
             }
-            TransportKind::Wire | TransportKind::WireProcess => {
+            TransportKind::Wire | TransportKind::WireProcess | TransportKind::WireXdp => {
                 let failed = |error| Fault::failed(format_args!("no network for the rack: {error}"));
                 let network = Arc::new(Network::new(nodes).map_err(failed)?);
                 let (paths, addresses) = (network.paths(), network.addresses());
-                let kernel = kind == TransportKind::Wire;
-                let wire = Some(Wire { paths, kernel, alone: kernel, keep: None, network: Some(network) });
+                let in_driver = kind == TransportKind::WireXdp;
+                let kernel = kind.in_kernel();
+                let (alone, network) = (kernel, Some(network));
+                let wire = Some(Wire { paths, kernel, alone, in_driver, keep: None, network });
                 Ok(Self::Udp { key: random_bytes()?, addresses, coalescing: true, wire })
             }
         }
@@ -200,8 +217,9 @@ impl Rendezvous {
                 let udp = udp::UdpTransport::bind(&config).map_err(|error| error.to_string())?;
                 let udp = Arc::new(udp);
                 let at_ports = match wire {
-                    Some(Wire { kernel: true, keep, .. }) if me == PeerId::SWITCH => {
-                        let ports = Network::ports(addresses.len() - 1);
+                    Some(Wire { kernel: true, in_driver, keep, .. }) if me == PeerId::SWITCH => {
+                        let hook = in_driver.then_some(Hook::Driver);
+                        let ports = Ports { devices: Network::ports(addresses.len() - 1), hook };
                         // A former process of the switch has ended: it had the address. The number is keyed at random.
                         let me = RandomState::new().hash_one(std::process::id());
                         let claim = keep.as_ref().map(|keep| Kernel::claim(keep, listen, &ports, me));
@@ -221,7 +239,7 @@ pub struct AtPorts {
     /// Its transport.
     pub udp: Arc<udp::UdpTransport>,
     /// The devices at which its nodes are.
-    pub ports: Vec<String>,
+    pub ports: Ports,
     /// To what outlives its process, if anything does.
     pub claim: Option<Claim>,
 }

@@ -87,6 +87,7 @@ impl RackShape {
                 TransportKind::Shm => "rack of processes over shared memory",
                 TransportKind::Udp => "rack of processes over UDP",
                 TransportKind::Wire => "rack of processes, the switch in the kernel at its ports",
+                TransportKind::WireXdp => "rack of processes, the switch in the drivers of its ports",
                 TransportKind::WireProcess => "rack of processes, the switch in a process behind its ports",
             },
             counted(self.nodes, "node"),

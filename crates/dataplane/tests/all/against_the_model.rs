@@ -8,7 +8,7 @@ use check::bytecode::Machine;
 use check::bytecode::model::{self, Model, Place};
 use dataplane::Loaded;
 use random::Dice;
-use switch::ebpf::KernelProgram;
+use switch::ebpf::{Hook, KernelProgram};
 use wire::{AllRules, Rule, Rules, Without};
 
 use crate::{blocks::Blocks, locks::Locks};
@@ -24,7 +24,7 @@ pub(crate) trait Packets {
     /// Its rules.
     const RULES: &'static [Rule];
 
-    fn program<R: Rules>(rules: R, config: Self::Config) -> KernelProgram;
+    fn program<R: Rules>(rules: R, hook: Hook, config: Self::Config) -> KernelProgram;
 
     fn new(config: Self::Config) -> Self;
 
@@ -105,7 +105,7 @@ fn compare<P: Packets>(
             hostile(&mut dice, &mut bytes);
         }
         let compared =
-            model::compare(both.model(), program, &of_kernel.layout, (HEADER_AT, &bytes), &mut state);
+            model::compare(both.model(), program, of_kernel, (HEADER_AT, &bytes), &mut state);
         compared.map_err(|how| format!("seed {seed}, packet {at}: {how}"))?;
     }
     Ok(())
@@ -124,8 +124,9 @@ pub(crate) fn seed() -> u64 {
 
 fn the_kernel_does_what_the_model_does<P: Packets>(configs: &[P::Config]) {
     let seed = seed();
-    for config in configs {
-        let program = P::program(AllRules, *config);
+    let all = configs.iter().flat_map(|config| [(config, Hook::TrafficControl), (config, Hook::Driver)]);
+    for (config, hook) in all {
+        let program = P::program(AllRules, hook, *config);
         let mut our_own = Machine::new(&program);
         let mut loaded = loaded(&program).map(InKernel);
         let in_kernel = loaded.as_mut().map(|loaded| loaded as &mut dyn Place);
@@ -134,7 +135,7 @@ fn the_kernel_does_what_the_model_does<P: Packets>(configs: &[P::Config]) {
             compared.unwrap_or_else(|how| panic!("{how}"));
         }
         let (all, longest) = (program.code.instructions.len(), our_own.longest());
-        println!("{config:?}: {all} instructions, at most {longest} for a packet");
+        println!("{config:?}, {hook:?}: {all} instructions, at most {longest} for a packet");
     }
 }
 
@@ -146,9 +147,9 @@ fn every_mutant_is_told_apart<P: Packets>(configs: &[P::Config], at_least: usize
     let seed = seed();
     let mut told_apart = Vec::new();
     for config in configs {
-        let whole = P::program(AllRules, *config);
+        let whole = P::program(AllRules, Hook::TrafficControl, *config);
         for rule in P::RULES.iter().filter(|rule| !BETWEEN_PASSES.contains(rule)) {
-            let mutant = P::program(Without(*rule), *config);
+            let mutant = P::program(Without(*rule), Hook::TrafficControl, *config);
             if mutant == whole {
                 continue;
             }

@@ -3,7 +3,7 @@
 use check::bytecode::model::{Place, encoded};
 use random::Dice;
 use switch::coherence::{Switch, SwitchConfig};
-use switch::ebpf::{Frames, KernelProgram};
+use switch::ebpf::{Frames, Hook, KernelProgram};
 use wire::{
     BlockTag, Copyset, GlobalStatus, NodeId, Packet, PacketKind, Refusal, RequesterId, Rule, Rules, Seq,
     SlotId, Status, SwitchEpoch,
@@ -29,9 +29,9 @@ impl Packets for Blocks {
     type Model = Switch;
     const RULES: &'static [Rule] = Rule::COHERENCE;
 
-    fn program<R: Rules>(rules: R, of: Self::Config) -> KernelProgram {
+    fn program<R: Rules>(rules: R, hook: Hook, of: Self::Config) -> KernelProgram {
         let switch = Switch::with_rules(rules, &config(of)).expect("it fits");
-        switch.for_kernel(Frames::Bare(HEADER_AT)).expect("its jumps are short enough")
+        switch.for_kernel(Frames::Bare(hook, HEADER_AT)).expect("its jumps are short enough")
     }
 
     fn new(of: Self::Config) -> Self {

@@ -9,7 +9,7 @@ use random::Dice;
 use siphasher::sip128::{Hasher128 as _, SipHasher24};
 use switch::coherence::{Switch, SwitchConfig};
 use switch::ebpf::memory::session;
-use switch::ebpf::{DatagramTerms, Datagrams, Frames, KernelProgram, Output, datagram, verdict};
+use switch::ebpf::{DatagramTerms, Datagrams, Frames, Hook, KernelProgram, Output, datagram, verdict};
 use transport::udp::NodeSession;
 use wire::packet::HEADER_BYTES;
 use wire::{BlockTag, Endpoint, NodeId, Packet, PacketKind, RequesterId, Seq, SlotId, SwitchEpoch};
@@ -24,11 +24,11 @@ const AROUND: usize = 42;
 const HEAD: usize = 32;
 
 /// For three nodes.
-fn program(output: Output, copies: bool) -> KernelProgram {
+fn program(hook: Hook, output: Output, copies: bool) -> KernelProgram {
     let config =
         SwitchConfig { nodes: 3, entries: 7, epoch: SwitchEpoch(EPOCH), queue: false, peeks: true, copies };
     let switch = Switch::new(&config).expect("it fits");
-    switch.for_kernel(Frames::Datagrams(TERMS, output)).expect("its jumps are short enough")
+    switch.for_kernel(Frames::Datagrams(TERMS, hook, output)).expect("its jumps are short enough")
 }
 
 /// The program, its state, and what the nodes know.
@@ -53,11 +53,11 @@ fn session_of(node: u16, life: u64) -> NodeSession {
 
 impl Port {
     fn new() -> Option<Self> {
-        Self::of(false)
+        Self::of(Hook::TrafficControl, false)
     }
 
-    fn of(copies: bool) -> Option<Self> {
-        let program = program(Output::Log, copies);
+    fn of(hook: Hook, copies: bool) -> Option<Self> {
+        let program = program(hook, Output::Log, copies);
         let mut loaded = loaded(&program)?;
         loaded.is_at(HERE);
         loaded.set_epoch(EPOCH);
@@ -126,11 +126,15 @@ fn frame_of(packet: &Packet, from: &NodeSession, counter: u64) -> Vec<u8> {
 
 #[test]
 fn a_datagram_is_taken_and_answered_with_others_that_their_receivers_verify() {
-    let Some(mut port) = Port::new() else { return };
+    [Hook::TrafficControl, Hook::Driver].into_iter().for_each(is_taken_and_answered);
+}
+
+fn is_taken_and_answered(hook: Hook) {
+    let Some(mut port) = Port::of(hook, false) else { return };
     let (from, to) = (session_of(0, 0), session_of(1, 0));
     for counter in 1..=3 {
         let (verdict, sent) = port.run(&frame_of(&request(1), &from, counter));
-        assert_eq!((verdict, sent.len()), (verdict::TAKEN, 1));
+        assert_eq!((verdict, sent.len()), (verdict::taken(hook), 1));
         let (covered, found) = sent[0].split_at(HEAD + HEADER_BYTES);
         assert_eq!(found, tag(&to.key_out, covered), "a tag under the key of what goes to node 1");
         assert_eq!(covered[..8], TERMS.first_word(1));
@@ -148,7 +152,7 @@ fn a_datagram_is_taken_and_answered_with_others_that_their_receivers_verify() {
 
 #[test]
 fn what_goes_to_a_memory_with_copies_goes_to_the_node_that_serves_it_now() {
-    let Some(mut port) = Port::of(true) else { return };
+    let Some(mut port) = Port::of(Hook::TrafficControl, true) else { return };
     let from = session_of(0, 0);
     // Memory 4 is the second one with copies.
     for (counter, server) in (1..).zip([1, 0, 1]) {
@@ -350,11 +354,31 @@ fn what_came_with_the_tag_of_a_virtual_network_goes_on() {
 #[test]
 fn what_goes_out_leaves_through_the_port_of_its_node() {
     let Some(mut port) = Port::new() else { return };
-    // As it is attached: the state has the same layout.
-    let mut machine = machine(&port, &program(Output::Ports, false));
     let frame = frame_of(&request(1), &session_of(0, 0), 1);
-    let ran = machine.run(&frame).expect("it runs");
+    // As it is attached: the state has the same layout.
+    let as_attached =
+        [Hook::TrafficControl, Hook::Driver].map(|hook| machine(&port, &program(hook, Output::Ports, false)));
     let (_, written_down) = port.run(&frame);
-    let [(device, sent)] = ran.sent.as_slice() else { panic!("one frame: {:?}", ran.sent) };
-    assert_eq!((*device, &sent[AROUND..]), (6, &written_down[0][..]), "node 1 is behind device 6");
+    for (mut machine, verdict) in as_attached.into_iter().zip([verdict::TAKEN, verdict::LEAVES]) {
+        let ran = machine.run(&frame).expect("it runs");
+        let [(device, sent)] = ran.sent.as_slice() else { panic!("one frame: {:?}", ran.sent) };
+        assert_eq!((*device, &sent[AROUND..]), (6, &written_down[0][..]), "node 1 is behind device 6");
+        assert_eq!(ran.verdict, verdict);
+    }
+}
+
+/// Nothing of it has happened then: the traffic control takes it as if it had come there first.
+#[test]
+fn what_may_become_several_packets_goes_on_in_a_driver() {
+    let Some(mut port) = Port::of(Hook::Driver, false) else { return };
+    let from = session_of(0, 0);
+    let mut before = Vec::new();
+    port.loaded.state(&mut before);
+    for (counter, kind) in (1..).zip([PacketKind::WriteMiss, PacketKind::WriteShared, PacketKind::Purge]) {
+        let packet = Packet { kind, event: kind, ..request(1) };
+        let (verdict, sent) = port.run(&frame_of(&packet, &from, counter));
+        assert_eq!((verdict, sent.len()), (verdict::passed(Hook::Driver), 0), "{kind:?}");
+        assert_eq!(port.state, before, "{kind:?}");
+    }
+    assert_eq!(port.run(&frame_of(&request(1), &from, 1)).1.len(), 1, "and a reader's miss does not");
 }

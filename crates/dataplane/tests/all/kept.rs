@@ -5,8 +5,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::{env, fs, io, process};
 
+use dataplane::kernel::Error;
 use dataplane::network::{self, Network};
-use dataplane::{Claim, Kernel};
+use dataplane::{Claim, Hook, Kernel, Ports};
 use live::networked::DataPlane as _;
 use switch::coherence::SwitchConfig;
 use switch::locks::DirectoryConfig;
@@ -15,7 +16,7 @@ use transport::{PeerId, Terms};
 use wire::{LockEnd, NodeId, SwitchEpoch};
 
 /// Runs something at a rack's switch, with a file system of bpf. It is skipped where that is not permitted.
-fn at_switch(name: &str, work: impl FnOnce(&Path, &[String]) + Send) {
+fn at_switch(name: &str, work: impl FnOnce(&Path, &Ports) + Send) {
     let required = env::var("RACKMEM_NEEDS_KERNEL").is_ok();
     if let Err(why) = network::can_run() {
         assert!(!required, "no switch in the kernel: {why}");
@@ -32,7 +33,7 @@ fn at_switch(name: &str, work: impl FnOnce(&Path, &[String]) + Send) {
     assert!(mounted || !required, "no file system of bpf");
     if mounted {
         let done = network.at(0, || {
-            work(&path.join("rack"), &Network::ports(2));
+            work(&path.join("rack"), &Ports { devices: Network::ports(2), hook: None });
             Ok::<_, io::Error>(())
         });
         assert!(command("umount", &["-l"]), "it can be taken away");
@@ -42,7 +43,11 @@ fn at_switch(name: &str, work: impl FnOnce(&Path, &[String]) + Send) {
 }
 
 /// The programs of a rack of so many nodes, as a process has them.
-fn attach(nodes: usize, ports: &[String], claim: Option<Claim>) -> Kernel {
+fn attach(nodes: usize, ports: &Ports, claim: Option<Claim>) -> Kernel {
+    try_attach(nodes, ports, claim).expect("it can be attached")
+}
+
+fn try_attach(nodes: usize, ports: &Ports, claim: Option<Claim>) -> Result<Kernel, Error> {
     let here = "10.77.0.1:7400".parse().expect("an address");
     let config = UdpConfig {
         me: PeerId::SWITCH,
@@ -61,7 +66,7 @@ fn attach(nodes: usize, ports: &[String], claim: Option<Claim>) -> Kernel {
     let epoch = SwitchEpoch(0);
     let blocks = SwitchConfig { nodes, entries: 64, epoch, queue: false, peeks: true, copies: false };
     let locks = DirectoryConfig { at: LockEnd::Switch, nodes, entries: 64, epoch };
-    Kernel::attach(&blocks, &locks, udp, ports, claim).expect("it can be attached")
+    Kernel::attach(&blocks, &locks, udp, ports, claim)
 }
 
 fn claim(directory: &Path) -> Claim {
@@ -81,7 +86,8 @@ fn the_next_process_learns_what_was_held_if_its_programs_are_the_same() {
         drop(first);
         // Of each program three parts, and one at each port; and whose they are.
         assert_eq!(names(directory), 2 * (3 + 2) + 1);
-        let mut next = attach(2, &ports[..1], Some(claim(directory)));
+        let one = Ports { devices: ports.devices[..1].to_vec(), hook: None };
+        let mut next = attach(2, &one, Some(claim(directory)));
         assert_eq!(next.epoch(), SwitchEpoch(5));
         assert_eq!(names(directory), 2 * (3 + 1) + 1, "it is not at the other port any more");
         let held = next.begin_epoch(SwitchEpoch(9), NodeId(0), &Some).expect("there was an epoch");
@@ -116,11 +122,41 @@ fn whoever_claims_last_has_them_and_the_one_before_is_told() {
         let refused = Claim::make(directory, there, 6).err().expect("it is of another switch");
         assert!(refused.to_string().contains("a switch at 10.77.0.1:7400"), "{refused}");
         let here = "10.77.0.1:7400".parse().expect("an address");
-        let refused = Kernel::claim(directory, here, &["nobody".to_owned()], 8).err().expect("no such port");
+        let nobody = Ports { devices: vec!["nobody".to_owned()], hook: None };
+        let refused = Kernel::claim(directory, here, &nobody, 8).err().expect("no such port");
         assert!(refused.to_string().contains("port nobody: cannot find the device"), "{refused}");
         assert!(later.look(), "who was refused has claimed nothing");
         fs::create_dir(directory.join("of-somebody-else")).expect("it can be made");
         Claim::remove(directory).expect("it is ours");
         assert_eq!(names(directory), 1, "what is not ours stays");
+    });
+}
+
+/// In the driver of a virtual port a program is where that is asked for. It is kept like the others, taken over by a process that
+/// wants it there, and taken off by one that does not.
+#[test]
+fn programs_in_drivers_are_where_they_are_asked_for() {
+    at_switch("driver", |directory, ports| {
+        let hooks = |kernel: &mut Kernel| kernel.report().ports.into_iter().map(|(_, hook)| hook).collect::<Vec<_>>();
+        let in_drivers = Ports { hook: Some(Hook::Driver), ..ports.clone() };
+        let mut by_default = attach(2, ports, None);
+        assert_eq!(hooks(&mut by_default), ["tcx/ingress"; 2]);
+        drop(by_default);
+        for _ in 0..2 {
+            let mut asked = attach(2, &in_drivers, Some(claim(directory)));
+            assert_eq!(hooks(&mut asked), ["xdp/native"; 2]);
+            drop(asked);
+            assert_eq!(names(directory), 2 * (3 + 2) + 2 + 1, "one more at each port");
+        }
+        let mut not_asked = attach(2, ports, Some(claim(directory)));
+        assert_eq!(hooks(&mut not_asked), ["tcx/ingress"; 2]);
+        assert_eq!(names(directory), 2 * (3 + 2) + 1);
+        drop(not_asked);
+        Claim::remove(directory).expect("it is ours");
+        let lo = Ports { devices: vec!["lo".to_owned()], hook: Some(Hook::Driver) };
+        let refused = try_attach(2, &lo, None).expect_err("nothing runs programs there");
+        assert!(refused.to_string().starts_with("port lo: cannot attach the program in its driver"), "{refused}");
+        let probed = Ports { hook: None, ..lo };
+        assert_eq!(hooks(&mut attach(2, &probed, None)), ["tcx/ingress"], "where it can be");
     });
 }

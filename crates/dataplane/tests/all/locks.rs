@@ -2,7 +2,7 @@
 
 use check::bytecode::model::{Place, encoded_lock};
 use random::Dice;
-use switch::ebpf::{Frames, KernelProgram};
+use switch::ebpf::{Frames, Hook, KernelProgram};
 use switch::locks::{Directory, DirectoryConfig};
 use wire::{
     Copyset, GlobalAddr, LockEnd, LockKind, LockPacket, Mode, NodeId, Rule, Rules, SwitchEpoch, Term,
@@ -36,9 +36,9 @@ impl Packets for Locks {
     type Model = Directory;
     const RULES: &'static [Rule] = Rule::LOCKS;
 
-    fn program<R: Rules>(rules: R, nodes: usize) -> KernelProgram {
+    fn program<R: Rules>(rules: R, hook: Hook, nodes: usize) -> KernelProgram {
         let directory = Directory::with_rules(rules, &config(nodes)).expect("it fits");
-        directory.for_kernel(Frames::Bare(HEADER_AT)).expect("its jumps are short enough")
+        directory.for_kernel(Frames::Bare(hook, HEADER_AT)).expect("its jumps are short enough")
     }
 
     fn new(nodes: usize) -> Self {

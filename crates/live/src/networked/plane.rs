@@ -47,10 +47,8 @@ pub struct PlaneReport {
     pub dropped: u64,
     /// What each program counted of datagrams, by name.
     pub datagrams: Vec<(Single, Vec<(&'static str, u64)>)>,
-    /// Where they see packets.
-    pub hook: &'static str,
-    /// The devices at which they do.
-    pub ports: Vec<String>,
+    /// The devices at which they see packets, and where there.
+    pub ports: Vec<(String, &'static str)>,
     /// Where they are kept when this process has gone.
     pub kept: Option<PathBuf>,
 }

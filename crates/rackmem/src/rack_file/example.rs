@@ -209,6 +209,11 @@ pub fn example(name: &str, transport: TransportKind, addresses: &[SocketAddr], g
         line(&mut text, ports, "the devices behind which the nodes are, for that");
         line(
             &mut text,
+            "# hook = \"tc\"".to_owned(),
+            "where it is there: \"tc\" (traffic control) or \"xdp\" (the driver); without it, where it is cheaper",
+        );
+        line(
+            &mut text,
             keep,
             "where that program stays when the switch's process dies; without it, it goes too",
         );

@@ -113,6 +113,7 @@ pub(super) const SWITCH: Keys = (
         // Where it is in the kernel, packets for it travel in datagrams that the program knows.
         same("data_plane", |file| file.data_plane().name().to_owned()),
         own("ports"),
+        own("hook"),
         own("keep"),
         own("metrics"),
     ],

@@ -34,6 +34,7 @@ use std::path::{Path, PathBuf};
 
 use wire::{Nanos, NodeId};
 
+pub use dataplane::{Hook, Ports};
 use live::scheduling::Scheduling;
 pub use transport::udp::{Advertised, Key};
 
@@ -126,8 +127,8 @@ pub enum DataPlane {
     Process,
     /// In the kernel, at these devices of the switch's machine; whoever starts the switch may name others.
     Kernel {
-        /// The devices.
-        ports: Vec<String>,
+        /// The devices, and where the programs are there.
+        ports: Ports,
         /// The directory, in a file system of bpf, where it is kept when the switch's process has gone; none: it goes, too.
         keep: Option<PathBuf>,
     },

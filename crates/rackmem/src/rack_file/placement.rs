@@ -13,7 +13,7 @@ use super::error::Mistakes;
 use super::location::{Endpoint, wrong_to_send_to};
 use super::parse::Tables;
 use super::table::{Placed, Table};
-use super::{DataPlane, Placement, TransportKind};
+use super::{DataPlane, Hook, Placement, Ports, TransportKind};
 
 /// IPv6 asks this of every path.
 const LEAST_MTU: u64 = 1_280;
@@ -25,6 +25,7 @@ const TRANSPORTS: &str = "transport = \"udp\" (between machines) or \"shm\" (all
 const SWITCH_EXAMPLE: &str = "\"10.0.0.1:7400\"";
 const NODE_EXAMPLE: &str = "\"10.0.0.2:7400\"";
 const PORTS_EXAMPLE: &str = "\"eth1 eth2\"";
+const HOOK_EXAMPLE: &str = "\"xdp\"";
 const KEEP_EXAMPLE: &str = "\"/sys/fs/bpf/rackmem\"";
 const METRICS_EXAMPLE: &str = "\"127.0.0.1:9400\"";
 const KEY_EXAMPLE: &str = "\"rack.key\"";
@@ -148,7 +149,7 @@ fn refuse_network(tables: &Tables<'_>, mistakes: &mut Mistakes<'_>) {
         }
     }
     if let Some(switch) = &tables.switch {
-        for key in ["data_plane", "ports", "keep"].into_iter().filter(|key| switch.has(key)) {
+        for key in ["data_plane", "ports", "hook", "keep"].into_iter().filter(|key| switch.has(key)) {
             let at = switch.place_of(key);
             mistakes.add(at, format_args!("`{key}` has no meaning (there are no ports) {INSTEAD}"));
         }
@@ -222,6 +223,7 @@ fn data_plane(
     let given = switch.text("data_plane", EXAMPLE, mistakes);
     let ports = switch.text("ports", PORTS_EXAMPLE, mistakes);
     let keep = switch.text("keep", KEEP_EXAMPLE, mistakes);
+    let hook = switch.text("hook", HOOK_EXAMPLE, mistakes);
     let kernel = match given.map(|given| given.value) {
         None | Some("process") => false,
         Some("kernel") => true,
@@ -248,8 +250,19 @@ fn data_plane(
         );
         mistakes.add(switch.place_of("data_plane"), what);
     }
-    let ports =
+    let devices =
         ports.map_or(Vec::new(), |ports| ports.value.split_ascii_whitespace().map(str::to_owned).collect());
+    let hook = hook.and_then(|given| match given.value {
+        "tc" => Some(Hook::TrafficControl),
+        "xdp" => Some(Hook::Driver),
+        other => {
+            let what = format!(
+                "no port has a place `{other}` for programs: write hook = \"tc\" (traffic control) or {HOOK_EXAMPLE} (the driver), or leave it out, and each port has the one that is cheaper there"
+            );
+            mistakes.add(given.at, what);
+            None
+        }
+    });
     let keep = keep.map(|keep| PathBuf::from(keep.value));
     if let Some(relative) = keep.as_ref().filter(|keep| !keep.is_absolute()) {
         let what = format!(
@@ -258,7 +271,7 @@ fn data_plane(
         );
         mistakes.add(switch.place_of("keep"), what);
     }
-    Some(DataPlane::Kernel { ports, keep })
+    Some(DataPlane::Kernel { ports: Ports { devices, hook }, keep })
 }
 
 fn listen(table: &Table<'_>, whose: &str, example: &str, mistakes: &mut Mistakes<'_>) -> Option<Listening> {

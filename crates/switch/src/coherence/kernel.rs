@@ -10,7 +10,8 @@ use super::layout::Fields;
 use super::parser::Parser;
 use super::pass::Pass;
 use super::switch::Switch;
-use crate::ebpf::{Emitter, Frames, KernelProgram, Label, StateLayout, TooLong, Word};
+use super::tables::{FORWARD, Forward};
+use crate::ebpf::{Emitter, Frames, Hook, KernelProgram, Label, StateLayout, TooLong, Word};
 use crate::pipeline::{Headers, Means};
 
 const DROPS: usize = Drop::ALL.len();
@@ -66,7 +67,7 @@ impl<R: Rules> Switch<R> {
             },
             |m, ran| m.when(ran, |m| deparser::deparse(m, self.rules, &f)),
         )?;
-        Ok(KernelProgram { code, layout, header: HEADER_BYTES })
+        Ok(KernelProgram { code, layout, header: HEADER_BYTES, hook: frames.hook() })
     }
 
     /// How many packets the program has dropped, for whatever cause.
@@ -90,6 +91,14 @@ impl<R: Rules> Switch<R> {
     }
 }
 
+/// True if what comes of a packet of this kind is one packet at most: no row of the forward table sends it to several nodes, and the
+/// shadow does not hear of it.
+fn becomes_one(kind: PacketKind) -> bool {
+    let to_several = [Forward::AllSharersOneProvides, Forward::OtherSharers, Forward::AllSharers];
+    kind != PacketKind::AddToSwitch
+        && !FORWARD.iter().any(|row| row.event == kind && to_several.contains(&row.to))
+}
+
 /// Jumps elsewhere with what [`wire::Packet::parse`] refuses, and with a packet that has a payload: that is for the process.
 fn is_well_formed(m: &mut Emitter<'_, Counted, HeaderField>, elsewhere: Label) {
     let kinds = |is_in: fn(PacketKind) -> bool| {
@@ -103,7 +112,11 @@ fn is_well_formed(m: &mut Emitter<'_, Counted, HeaderField>, elsewhere: Label) {
     let [magic, version] = [packet::MAGIC_AT, packet::VERSION_AT];
     m.is_number(magic, 2, i32::from(u16::from_le_bytes(packet::MAGIC)), elsewhere);
     m.is_number(version, 1, i32::from(packet::VERSION), elsewhere);
-    m.is_one_of(kind.0, kind.1, kinds(|_| true), elsewhere);
+    let handled = match m.hook() {
+        Hook::TrafficControl => kinds(|_| true),
+        Hook::Driver => kinds(becomes_one),
+    };
+    m.is_one_of(kind.0, kind.1, handled, elsewhere);
     m.is_one_of(event.0, event.1, kinds(|_| true), elsewhere);
     m.is_same_as(kinds(PacketKind::is_request), kind, event, elsewhere);
     let statuses = Refusal::ALL.into_iter().fold(1, |set, why| set | 1 << why as u64);

@@ -8,7 +8,8 @@ use alloc::vec::Vec;
 
 use super::instruction::{
     ATOMIC, Arithmetic, BY_REGISTER, CALL, CLASS_ARITHMETIC, CLASS_JUMP, CLASS_LOAD, CLASS_LOAD_WIDE,
-    CLASS_STORE, CLASS_STORE_NUMBER, EXIT, FETCH, Helper, If, Instruction, OF_PROGRAM, Register, Width,
+    CLASS_STORE, CLASS_STORE_NUMBER, EXIT, FETCH, Helper, If, Instruction, OF_PROGRAM, PACKET, R0, R1,
+    Register, Width,
 };
 
 /// A place in the program.
@@ -259,6 +260,32 @@ impl Assembler {
         }
         reached
     }
+}
+
+/// The beginning of a program that calls the function behind it, which has so many instructions, and the one behind that if the first
+/// gives this back.
+pub(super) fn calls_in_turn(first: usize, passed: u32) -> Vec<Instruction> {
+    let plain = |code, to: Register, from: Register| Instruction {
+        code,
+        to: to.0,
+        from: from.0,
+        offset: 0,
+        number: 0,
+    };
+    let copy = |to, from| plain(CLASS_ARITHMETIC | Arithmetic::Move as u8 | BY_REGISTER, to, from);
+    let call = |over: usize| Instruction {
+        number: i32::try_from(over).expect("programs are shorter"),
+        ..plain(CALL, R0, Register(OF_PROGRAM))
+    };
+    let jump = plain(CLASS_JUMP | If::Different as u8, R0, R0);
+    vec![
+        copy(PACKET, R1),
+        call(4),
+        Instruction { offset: 2, number: passed.cast_signed(), ..jump },
+        copy(R1, PACKET),
+        call(first + 1),
+        plain(EXIT, R0, R0),
+    ]
 }
 
 /// A part of a program.

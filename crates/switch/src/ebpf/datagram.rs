@@ -15,7 +15,7 @@
 use wire::HeaderFields;
 
 use super::assembler::{Assembler, Code, Label, Map, Named, TooLong};
-use super::emitter::{Emitter, Frames, Output, offset};
+use super::emitter::{Emitter, Frames, Hook, Output, offset};
 use super::instruction::{
     Arithmetic, COUNTER, Helper, If, PACKET, R1, R2, R3, R4, R5, Register, SCRATCH, STATE, Width,
 };
@@ -62,7 +62,7 @@ impl<C, F: HeaderFields> Emitter<'_, C, F> {
     /// Reads the frame, or only the packet's header if that is all there is.
     pub(super) fn read_frame(&mut self, elsewhere: Label) {
         let (from, to, bytes) = match self.frames {
-            Frames::Bare(at) => (at, scratch::CAME_IN, self.header()),
+            Frames::Bare(_, at) => (at, scratch::CAME_IN, self.header()),
             Frames::Datagrams(..) => (0, scratch::FRAME_IN + frame::PAD, self.frame()),
         };
         self.code.by(Arithmetic::Move, R1, PACKET);
@@ -70,7 +70,10 @@ impl<C, F: HeaderFields> Emitter<'_, C, F> {
         self.code.by(Arithmetic::Move, R3, SCRATCH);
         self.code.by_number(Arithmetic::Add, R3, to as i32);
         self.code.number(R4, bytes as u64);
-        self.code.call(Helper::LoadBytes);
+        self.code.call(match self.frames.hook() {
+            Hook::TrafficControl => Helper::LoadBytes,
+            Hook::Driver => Helper::LoadBytesInDriver,
+        });
         self.code.jump_if_number(If::Different, RESULT, 0, elsewhere);
     }
 
@@ -81,9 +84,12 @@ impl<C, F: HeaderFields> Emitter<'_, C, F> {
 
     /// Jumps elsewhere with a frame that is no datagram with one packet for this switch.
     pub(super) fn is_datagram(&mut self, terms: DatagramTerms, elsewhere: Label) {
-        // A tag of a virtual network that the device has taken off: of another network than ours.
-        self.code.load(Width::Word, R1, PACKET, VLAN_PRESENT);
-        self.code.jump_if_number(If::Different, R1, 0, elsewhere);
+        if self.frames.hook() == Hook::TrafficControl {
+            // A tag of a virtual network that the device has taken off: of another network than ours. (A driver does not say. Whatever
+            // came that way, its sender has our keys.)
+            self.code.load(Width::Word, R1, PACKET, VLAN_PRESENT);
+            self.code.jump_if_number(If::Different, R1, 0, elsewhere);
+        }
         let udp = 8 + self.covered() + frame::TAG_BYTES;
         let [high, low] = (udp as u16).to_be_bytes();
         // IPv4 without options, UDP, and as long as such a datagram is.
@@ -195,12 +201,12 @@ impl<C, F: HeaderFields> Emitter<'_, C, F> {
         self.code.by(Arithmetic::Move, SCRATCH, R2);
         self.code.by(Arithmetic::Move, STATE, R3);
         match self.frames {
-            Frames::Bare(_) => self.log(frame::PACKET, self.header()),
-            Frames::Datagrams(_, output) => {
+            Frames::Bare(..) => self.log(frame::PACKET, self.header()),
+            Frames::Datagrams(_, hook, output) => {
                 self.seal(no_port);
                 match output {
                     Output::Log => self.log(frame::HEAD, self.covered() + frame::TAG_BYTES),
-                    Output::Ports => self.transmit(),
+                    Output::Ports => self.transmit(hook),
                 }
                 self.code.jump(end);
                 self.code.bind(no_port);
@@ -244,19 +250,30 @@ impl<C, F: HeaderFields> Emitter<'_, C, F> {
         self.code.store(Width::Double, SCRATCH, offset(head + covered + 8), R2);
     }
 
-    /// The frame takes the place of the one that came in, which is as long, and a copy of it leaves.
-    fn transmit(&mut self) {
+    /// The frame takes the place of the one that came in, which is as long, and leaves: a copy of it, or itself.
+    fn transmit(&mut self, hook: Hook) {
         self.code.by(Arithmetic::Move, R1, PACKET);
         self.code.number(R2, 0);
         self.code.by(Arithmetic::Move, R3, SCRATCH);
         self.code.by_number(Arithmetic::Add, R3, (scratch::FRAME_OUT + frame::PAD) as i32);
         self.code.number(R4, self.frame() as u64);
         self.code.number(R5, 0);
-        self.code.call(Helper::StoreBytes);
-        self.code.by(Arithmetic::Move, R1, PACKET);
-        self.code.load(Width::Double, R2, SCRATCH, offset(scratch::DEVICE));
-        self.code.number(R3, 0);
-        self.code.call(Helper::CloneRedirect);
+        match hook {
+            Hook::TrafficControl => {
+                self.code.call(Helper::StoreBytes);
+                self.code.by(Arithmetic::Move, R1, PACKET);
+                self.code.load(Width::Double, R2, SCRATCH, offset(scratch::DEVICE));
+                self.code.number(R3, 0);
+                self.code.call(Helper::CloneRedirect);
+            }
+            Hook::Driver => {
+                self.code.call(Helper::StoreBytesInDriver);
+                self.code.load(Width::Double, R1, SCRATCH, offset(scratch::DEVICE));
+                self.code.number(R2, 0);
+                self.code.call(Helper::Redirect);
+                self.code.store(Width::Double, SCRATCH, offset(scratch::VERDICT), RESULT);
+            }
+        }
     }
 }
 

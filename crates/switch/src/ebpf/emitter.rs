@@ -32,13 +32,32 @@ pub enum Output {
     Ports,
 }
 
+/// Where the program sees a frame that comes in at a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hook {
+    /// At the traffic control's ingress, where copies of a frame can be sent.
+    TrafficControl,
+    /// In the driver (XDP), before the kernel has made anything of it. One frame goes out there of each that comes in, so a packet that
+    /// may become more than one goes on, to the traffic control.
+    Driver,
+}
+
 /// What frames are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Frames {
     /// A packet's header begins at this byte, and nobody asks who sent it; what goes out is written down: for tests.
-    Bare(usize),
+    Bare(Hook, usize),
     /// Datagrams of the rack over IPv4, one packet in each, with tags.
-    Datagrams(DatagramTerms, Output),
+    Datagrams(DatagramTerms, Hook, Output),
+}
+
+impl Frames {
+    /// Where they come in.
+    pub(crate) const fn hook(self) -> Hook {
+        match self {
+            Self::Bare(hook, _) | Self::Datagrams(_, hook, _) => hook,
+        }
+    }
 }
 
 /// A list of nodes behind a header: a byte for each, of which the upper bit is something else.
@@ -92,6 +111,11 @@ impl<'a, C, F: HeaderFields> Emitter<'a, C, F> {
     /// There are memories that are where the state says.
     pub(crate) fn with_servers(self, has_servers: bool) -> Self {
         Self { has_servers, ..self }
+    }
+
+    /// Where frames come in.
+    pub(crate) const fn hook(&self) -> Hook {
+        self.frames.hook()
     }
 
     /// How many nodes there are.

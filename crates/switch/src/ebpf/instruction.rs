@@ -101,12 +101,18 @@ pub(super) enum Helper {
     StoreBytes = 9,
     /// Sends a copy of a packet through a device.
     CloneRedirect = 13,
+    /// Sends the packet itself through a device, when the program has ended with what this says.
+    Redirect = 23,
     /// Reads bytes of a packet.
     LoadBytes = 26,
     /// Takes a spin lock.
     Lock = 93,
     /// Lets it go.
     Unlock = 94,
+    /// Reads bytes of a packet that is still the driver's.
+    LoadBytesInDriver = 189,
+    /// Writes bytes into one.
+    StoreBytesInDriver = 190,
 }
 
 pub(super) const CLASS_LOAD_WIDE: u8 = 0x18;

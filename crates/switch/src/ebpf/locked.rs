@@ -3,7 +3,7 @@
 use wire::HeaderFields;
 
 use super::assembler::{Label, Map, Named};
-use super::emitter::{Emitter, Frames, List, Word, offset};
+use super::emitter::{Emitter, Frames, Hook, List, Word, offset};
 use super::instruction::{Arithmetic, Helper, If, PACKET, R0, R1, R2, SCRATCH, STACK, STATE, Width};
 use super::memory::{Datagrams, scratch};
 use super::{Code, TooLong, verdict};
@@ -30,8 +30,8 @@ impl<C, F: HeaderFields> Emitter<'_, C, F> {
         self.read_frame(elsewhere);
         self.code.map(STATE, Map::State, Named::Entry);
         let guarded = match self.frames {
-            Frames::Bare(_) => false,
-            Frames::Datagrams(terms, _) => {
+            Frames::Bare(..) => false,
+            Frames::Datagrams(terms, ..) => {
                 self.is_datagram(terms, elsewhere);
                 true
             }
@@ -41,6 +41,10 @@ impl<C, F: HeaderFields> Emitter<'_, C, F> {
             self.is_authentic(elsewhere, drop);
         }
         self.code.store_number(Width::Double, SCRATCH, offset(scratch::AGAIN), 0);
+        if self.hook() == Hook::Driver {
+            let nothing_goes_out = verdict::taken(Hook::Driver) as i32;
+            self.code.store_number(Width::Double, SCRATCH, offset(scratch::VERDICT), nothing_goes_out);
+        }
         self.code.map(R1, Map::Lock, Named::Entry);
         self.code.call(Helper::Lock);
         let found = if guarded {
@@ -67,11 +71,15 @@ impl<C, F: HeaderFields> Emitter<'_, C, F> {
             goes_out(&mut self, found);
         }
         self.code.bind(done);
+        if self.hook() == Hook::Driver {
+            self.load(R0, Word::At(offset(scratch::VERDICT)));
+            self.code.exit();
+        }
         self.code.bind(drop);
-        self.code.number(R0, u64::from(verdict::TAKEN));
+        self.code.number(R0, verdict::taken(self.hook()).into());
         self.code.exit();
         self.code.bind(elsewhere);
-        self.code.number(R0, u64::MAX);
+        self.code.by_number(Arithmetic::Move, R0, verdict::passed(self.hook()).cast_signed());
         self.code.exit();
         self.function_that_sends();
         self.code.finish()

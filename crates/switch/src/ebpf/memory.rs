@@ -43,8 +43,10 @@ pub(super) mod scratch {
     pub(in super::super) const DEVICE: usize = FRAME_OUT + frame::BYTES;
     /// Not 0: nobody has sent the datagram before.
     pub(in super::super) const IS_NEW: usize = DEVICE + 8;
+    /// In a driver: what the program ends with.
+    pub(in super::super) const VERDICT: usize = IS_NEW + 8;
     /// What the first pass has left for the second.
-    pub(in super::super) const CARRIED: usize = IS_NEW + 8;
+    pub(in super::super) const CARRIED: usize = VERDICT + 8;
     /// Not 0: there is a second pass.
     pub(in super::super) const AGAIN: usize = CARRIED + 8;
     /// The PHV.

@@ -34,8 +34,10 @@ pub(crate) use assembler::Label;
 pub use assembler::{Code, Map, Named, TooLong};
 pub use datagram::DatagramTerms;
 pub(crate) use emitter::{Emitter, List, Word};
-pub use emitter::{Frames, Output};
+pub use emitter::{Frames, Hook, Output};
 pub use instruction::Instruction;
+use alloc::vec::Vec;
+
 pub use memory::{ArrayLayout, Datagrams, SCRATCH_BYTES, StateLayout};
 
 /// A program for the kernel, and what it needs.
@@ -47,12 +49,44 @@ pub struct KernelProgram {
     pub layout: StateLayout,
     /// Bytes of a header.
     pub header: usize,
+    /// Where it sees frames.
+    pub hook: Hook,
+}
+
+/// One program that runs two, which are programs for a driver: a device's driver runs one only. The second sees what the first lets
+/// go on. (Their maps have been put in: each has its own.)
+pub fn in_turn(programs: [&[Instruction]; 2]) -> Vec<Instruction> {
+    let [first, second] = programs;
+    let mut all = assembler::calls_in_turn(first.len(), verdict::passed(Hook::Driver));
+    all.extend_from_slice(first);
+    all.extend_from_slice(second);
+    all
 }
 
 /// What a program says of a packet when it is done with it.
 pub mod verdict {
-    /// The packet is the program's, and gone: what comes of it is sent.
-    pub const TAKEN: u32 = 2;
+    use super::Hook;
+
+    /// At the traffic control, the packet is the program's, and gone: what comes of it is sent.
+    pub const TAKEN: u32 = taken(Hook::TrafficControl);
+    /// There, the packet goes on, as if there were no program.
+    pub const PASSED: u32 = passed(Hook::TrafficControl);
+    /// In a driver, the packet leaves through another port.
+    pub const LEAVES: u32 = 4;
+
+    /// The packet was the program's, and is gone.
+    pub const fn taken(hook: Hook) -> u32 {
+        match hook {
+            Hook::TrafficControl => 2,
+            Hook::Driver => 1,
+        }
+    }
+
     /// The packet goes on, as if there were no program.
-    pub const PASSED: u32 = u32::MAX;
+    pub const fn passed(hook: Hook) -> u32 {
+        match hook {
+            Hook::TrafficControl => u32::MAX,
+            Hook::Driver => 2,
+        }
+    }
 }

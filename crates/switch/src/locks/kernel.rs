@@ -13,7 +13,7 @@ use super::deparser;
 use super::directory::{Directory, Drop};
 use super::layout::{WAYS, class};
 use super::parser::Parser;
-use crate::ebpf::{Emitter, Frames, KernelProgram, Label, List, StateLayout, TooLong, Word};
+use crate::ebpf::{Emitter, Frames, Hook, KernelProgram, Label, List, StateLayout, TooLong, Word};
 use crate::pipeline::{Headers, Means};
 
 /// Bytes of a header with room for the longest list of nodes: what a single packet about a lock has.
@@ -66,7 +66,7 @@ impl<R: Rules> Directory<R> {
             },
             |m, ran| m.when(ran, |m| deparser::deparse(m, self.rules, &f, LockEnd::Switch)),
         )?;
-        Ok(KernelProgram { code, layout, header: SINGLE_BYTES })
+        Ok(KernelProgram { code, layout, header: SINGLE_BYTES, hook: frames.hook() })
     }
 
     /// One pass. 1, for there is such a class.
@@ -111,10 +111,14 @@ fn is_well_formed(m: &mut Emits<'_>, elsewhere: Label) {
     m.is_number(locks::MAGIC_AT, 2, i32::from(u16::from_le_bytes(locks::MAGIC)), elsewhere);
     m.is_number(locks::VERSION_AT, 1, i32::from(locks::VERSION), elsewhere);
     let control = [LockKind::Install, LockKind::Remove];
-    let kinds = LockKind::ALL.into_iter().filter(|kind| !control.contains(kind));
+    let is_handled = |kind: &LockKind| match m.hook() {
+        Hook::TrafficControl => !control.contains(kind),
+        Hook::Driver => *kind == LockKind::Move,
+    };
+    let kinds = LockKind::ALL.into_iter().filter(is_handled).fold(0, |set, kind| set | 1 << kind as u64);
     let statuses = Refusal::ALL.into_iter().fold(1, |set, why| set | 1 << why as u64);
     for (field, set) in [
-        (LockField::Kind, kinds.fold(0, |set, kind| set | 1 << kind as u64)),
+        (LockField::Kind, kinds),
         (LockField::Writes, 0b1111_1111),
         (LockField::Status, statuses),
         (LockField::Node, u64::MAX),
@@ -137,4 +141,9 @@ fn is_well_formed(m: &mut Emits<'_>, elsewhere: Label) {
         m.is_not_of_nothing(agent, node, elsewhere);
     }
     m.is_list(LIST, elsewhere);
+    if m.hook() == Hook::Driver {
+        // Readers who wait hear of a MOVE, each in a packet; and of an ACQUIRE those who have copies, which the header does not say.
+        let readers = word(LockField::Nodes);
+        m.is_number(readers.0, readers.1, 0, elsewhere);
+    }
 }

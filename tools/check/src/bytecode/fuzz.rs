@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use switch::coherence::{Switch, SwitchConfig};
-use switch::ebpf::{Frames, verdict};
+use switch::ebpf::{Frames, Hook, verdict};
 use switch::locks::{Directory, DirectoryConfig, SINGLE_BYTES};
 use wire::packet::HEADER_BYTES;
 use wire::{LockEnd, SwitchEpoch};
@@ -29,8 +29,8 @@ fn programs() -> [(Machine, usize); 2] {
     });
     let directory =
         Directory::new(&DirectoryConfig { at: LockEnd::Switch, nodes: NODES, entries: 4, epoch: EPOCH });
-    let blocks = switch.expect("it fits").for_kernel(Frames::Bare(0));
-    let locks = directory.expect("it fits").for_kernel(Frames::Bare(0));
+    let blocks = switch.expect("it fits").for_kernel(Frames::Bare(Hook::TrafficControl, 0));
+    let locks = directory.expect("it fits").for_kernel(Frames::Bare(Hook::TrafficControl, 0));
     [(blocks, HEADER_BYTES), (locks, SINGLE_BYTES)]
         .map(|(program, bytes)| (Machine::new(&program.expect("short enough jumps")), bytes))
 }

@@ -13,7 +13,7 @@ pub(crate) use replay::{Made, Replay};
 
 use std::fmt;
 
-use switch::ebpf::{Instruction, KernelProgram, Map, Named, SCRATCH_BYTES, StateLayout};
+use switch::ebpf::{Hook, Instruction, KernelProgram, Map, Named, SCRATCH_BYTES, StateLayout, verdict};
 
 /// More instructions than any packet takes: what runs longer goes round for ever.
 const MOST_INSTRUCTIONS: u64 = 1_000_000;
@@ -84,6 +84,7 @@ pub struct Machine {
     code: Vec<Instruction>,
     maps: Vec<(usize, Map, Named)>,
     layout: StateLayout,
+    hook: Hook,
     state: Vec<u8>,
     scratch: Vec<u8>,
     longest: u64,
@@ -101,16 +102,19 @@ struct Run {
     locked: bool,
     frame: Vec<u8>,
     sent: Vec<(u64, Vec<u8>)>,
+    /// Through which device the frame itself leaves, if the program ends with that.
+    leaves: Option<u64>,
 }
 
 impl Machine {
     /// With maps that are all 0.
     pub fn new(program: &KernelProgram) -> Self {
-        let KernelProgram { code, layout, .. } = program;
+        let KernelProgram { code, layout, hook, .. } = program;
         Self {
             code: code.instructions.clone(),
             maps: code.maps.clone(),
             layout: layout.clone(),
+            hook: *hook,
             state: vec![0; layout.bytes],
             scratch: vec![0; SCRATCH_BYTES],
             longest: 0,
@@ -150,6 +154,7 @@ impl Machine {
             locked: false,
             frame: frame.to_vec(),
             sent: Vec::new(),
+            leaves: None,
         };
         run.registers[1] = Region::Packet.start();
         run.registers[10] = Region::Stack.start() + STACK_BYTES as u64;
@@ -165,6 +170,10 @@ impl Machine {
                 None if run.locked => return Err(fault("it ends with the lock taken".to_owned())),
                 None => {
                     let verdict = run.registers[0] as u32;
+                    if self.hook == Hook::Driver && verdict == verdict::LEAVES {
+                        let device = run.leaves.ok_or_else(|| fault("it leaves for nowhere".to_owned()))?;
+                        run.sent.push((device, run.frame));
+                    }
                     return Ok(Ran { verdict, instructions, sent: run.sent });
                 }
             }
@@ -256,6 +265,11 @@ impl Machine {
         Ok(over(0))
     }
 
+    /// Programs at one hook have other functions than those at the other one.
+    fn is_for(&self, number: i32, at_traffic_control: i32) -> bool {
+        (self.hook == Hook::TrafficControl) == (number == at_traffic_control)
+    }
+
     /// A function of the kernel.
     fn call(&mut self, run: &mut Run, number: i32) -> Result<(), String> {
         let [_, a, b, c, d, ..] = run.registers;
@@ -272,14 +286,14 @@ impl Machine {
             1 if region(a) == Some(Region::ScratchMap) && self.load(run, 4, b)? == 0 => {
                 Region::Scratch.start()
             }
-            26 if is_packet => match part().and_then(|part| run.frame.get(part)).map(<[u8]>::to_vec) {
+            26 | 189 if is_packet && self.is_for(number, 26) => match part().and_then(|part| run.frame.get(part)).map(<[u8]>::to_vec) {
                 Some(bytes) => {
                     self.bytes_at(run, c, bytes.len())?.copy_from_slice(&bytes);
                     0
                 }
                 None => u64::MAX,
             },
-            9 if is_packet => {
+            9 | 190 if is_packet && self.is_for(number, 9) => {
                 let bytes = self.bytes_at(run, c, d as usize)?.to_vec();
                 match part().and_then(|part| run.frame.get_mut(part)) {
                     Some(place) => {
@@ -289,9 +303,14 @@ impl Machine {
                     None => u64::MAX,
                 }
             }
-            13 if is_packet => {
+            13 if is_packet && self.is_for(number, 13) => {
                 run.sent.push((b, run.frame.clone()));
                 0
+            }
+            // The frame leaves when the program has ended so.
+            23 if self.is_for(number, 0) => {
+                run.leaves = Some(a);
+                verdict::LEAVES.into()
             }
             93 | 94 if region(a) == Some(Region::Lock) => {
                 if run.locked == (number == 93) {

@@ -54,7 +54,7 @@ impl Replay {
     pub(crate) fn run<M: Model>(&mut self, model: &mut M, epoch: u32, packet: &[u8]) {
         self.machine.begin(epoch, 0);
         self.machine.take_on(model);
-        let compared = compare(model, &mut self.machine, &self.program.layout, (0, packet), &mut self.state);
+        let compared = compare(model, &mut self.machine, &self.program, (0, packet), &mut self.state);
         compared.unwrap_or_else(|how| panic!("{how}"));
     }
 }

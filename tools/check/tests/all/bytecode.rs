@@ -2,7 +2,7 @@
 
 use check::bytecode::Machine;
 use switch::coherence::{Switch, SwitchConfig};
-use switch::ebpf::{Code, Frames, Instruction, KernelProgram, Map, Named, verdict};
+use switch::ebpf::{Code, Frames, Hook, Instruction, KernelProgram, Map, Named, verdict};
 
 const fn instruction(code: u8, to: u8, from: u8, offset: i16, number: i32) -> Instruction {
     Instruction { code, to, from, offset, number }
@@ -24,7 +24,7 @@ const LET_GO: i32 = 94;
 /// Runs these instructions, where some name a map: what came of it, or what is wrong.
 fn run(instructions: Vec<Instruction>, maps: &[(usize, Map, Named)]) -> Result<u32, String> {
     let switch = Switch::new(&SwitchConfig { entries: 7, ..SwitchConfig::for_nodes(2) }).expect("it fits");
-    let whole = switch.for_kernel(Frames::Bare(0)).expect("its jumps are short enough");
+    let whole = switch.for_kernel(Frames::Bare(Hook::TrafficControl, 0)).expect("its jumps are short enough");
     let program = KernelProgram { code: Code { instructions, maps: maps.to_vec() }, ..whole };
     Machine::new(&program).run(&[0; 64]).map(|ran| ran.verdict).map_err(|fault| fault.to_string())
 }

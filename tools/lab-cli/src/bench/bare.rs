@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use live::waiting::{Oversubscription, SpinThenPark, Step, is_all};
+use rackmem::dataplane::network;
 use rackmem::transport::{Body, Contents, Outgoing, PeerId, Transport};
 use rackmem::{BlockSize, Nanos, NodeId};
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,7 @@ use wire::{BlockTag, Endpoint, GlobalAddr, Packet, PacketKind, RequesterId, Seq,
 
 use super::nodes::{Event, How, NODE_0, answer, ask_child, ask_children, assignment_all, spec};
 use super::samples::{Recorder, Samples};
+use super::stream;
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
 use cli::processes::child::{Never, Reason};
@@ -64,6 +66,10 @@ pub(crate) enum Order {
     OfTwo(u64),
     /// So many requests that are hardly answered, through the middle.
     Flood(u64),
+    /// So many bytes of a stream, past the middle, to who else asks.
+    Stream(u64),
+    /// That stream.
+    Receive,
 }
 
 impl cli::processes::Task for Task {
@@ -90,7 +96,7 @@ impl Bare {
         block: BlockSize,
         interrupt: &Interrupt,
     ) -> Result<Self, Fault> {
-        let middle = if wire == TransportKind::Wire { Middle::Switch } else { Middle::Relay };
+        let middle = if wire.in_kernel() { Middle::Switch } else { Middle::Relay };
         let how = How { alone: true, ..How::default() };
         Self::with((middle, how), wire, &RackSpec { nodes: 3, ..spec(block) }, interrupt)
     }
@@ -117,6 +123,16 @@ impl Bare {
             }
         }
         Err(Fault::failed(format_args!("of {MOST_FLOODS} floods of {count} requests, nothing has arrived")))
+    }
+
+    /// Bytes a second of so many that one who asks sends the other one over TCP.
+    pub(super) fn stream(&mut self, bytes: u64) -> Result<f64, Fault> {
+        let both = [(NODE_0 + 2, Order::Receive), (NODE_0, Order::Stream(bytes))];
+        let answers: Vec<f64> = ask_children(&mut self.0, both.into())?;
+        match answers[..] {
+            [received, rate] if received == bytes as f64 => Ok(rate),
+            _ => Err(Fault::failed(format_args!("of a stream of {bytes} bytes, others arrived: {answers:?}"))),
+        }
     }
 
     /// What the processes have taken of the machine.
@@ -186,6 +202,8 @@ pub(crate) fn place(
                 Order::OfThree(times) => exchanges(times, Endpoint::Switch),
                 Order::OfTwo(times) => exchanges(times, Endpoint::CacheAgent(THIRD)),
                 Order::Flood(count) => answer(bare.flood(&mut seq, count)),
+                Order::Stream(bytes) => stream::send(network::address_of(2), bytes).map_err(Into::into).and_then(answer),
+                Order::Receive => stream::receive().map_err(Into::into).and_then(answer),
             };
             teller.tell(Event::Answer(answer.map_err(|error| error.to_string())?));
         }

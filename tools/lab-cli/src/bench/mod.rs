@@ -39,6 +39,7 @@ pub(crate) mod pingpong;
 pub(crate) mod rounds;
 pub(crate) mod samples;
 mod store;
+mod stream;
 mod wire;
 pub(crate) mod word;
 

@@ -139,12 +139,12 @@ pub(crate) fn run(args: &Args) -> Result<(), Fault> {
             "processes cannot be killed one by one over --transport inline: use shm or udp",
         ));
     }
-    if args.harm.contains(&Harm::Cut) && !args.has_cables() {
+    if args.harm.contains(&Harm::Cut) && !args.transport.has_cables() {
         return Err(Fault::usage(
             "only a rack over --transport wire has cables to cut: leave --harm cut out",
         ));
     }
-    if let Some(keep) = args.keep.as_ref().filter(|_| args.transport != TransportKind::Wire) {
+    if let Some(keep) = args.keep.as_ref().filter(|_| !args.transport.in_kernel()) {
         return Err(Fault::usage(format_args!(
             "--keep {} is for a program in the kernel: add --transport wire",
             keep.display()
@@ -203,15 +203,11 @@ fn soak(args: &Args, interrupt: &Interrupt) -> Result<(), Fault> {
 }
 
 impl Args {
-    fn has_cables(&self) -> bool {
-        matches!(self.transport, TransportKind::Wire | TransportKind::WireProcess)
-    }
-
     /// What is done in a round.
     fn harm(&self, round: u64) -> Harm {
         const ALL: [Harm; 4] = [Harm::Switch, Harm::Node, Harm::Pause, Harm::Cut];
         let harm = match &self.harm[..] {
-            [] if self.has_cables() => &ALL[..],
+            [] if self.transport.has_cables() => &ALL[..],
             [] => &ALL[..3],
             given => given,
         };

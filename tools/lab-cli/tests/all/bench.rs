@@ -83,9 +83,12 @@ fn the_switch_in_the_kernel_is_measured_beside_the_one_in_a_process() {
     let report = temporary.json(&[&args[..], &["--records", "100", "--operations", "500"]].concat());
     let measured = |it: &serde_json::Value| ["measured", "yardstick", "ratio"].map(|name| it[name].as_f64());
     let is_some = |it: &serde_json::Value| measured(it).into_iter().all(|value| value > Some(0.0));
-    let bare = &report["bare"];
-    let figures = [&bare["of_three"], &bare["flood"], &report["miss"], &report["hand_over"]];
-    assert!(figures.into_iter().all(is_some), "{report}");
+    for passing in [&report["passing"], &report["in_drivers"]] {
+        let bare = &passing["bare"];
+        let figures =
+            [&bare["of_three"], &bare["flood"], &bare["stream"], &passing["miss"], &passing["hand_over"]];
+        assert!(figures.into_iter().all(is_some), "{report}");
+    }
     let apart = report["apart"].as_array().unwrap();
     assert_eq!(apart.iter().map(|it| it["sharing"].as_u64()).collect::<Vec<_>>(), [Some(0), Some(100)]);
     for with in apart {

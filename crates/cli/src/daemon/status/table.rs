@@ -7,7 +7,7 @@ use std::time::Duration;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 use rackmem::Nanos;
-use status::document::{Memory, Node, Status, Transport};
+use status::document::{Memory, Node, Port, Status, Transport};
 use status::locks::Lock;
 
 use crate::size::Bytes;
@@ -41,9 +41,9 @@ pub(super) fn tables(status: &Status, before: Option<(Vec<Lock>, Duration)>) -> 
     if let Some(kernel) = &switch.kernel {
         let did = |counts| shown(counts).unwrap_or_else(|| "nothing yet".to_owned());
         let (blocks, locks) = (did(&kernel.blocks), did(&kernel.locks));
-        let (ports, hook) = (kernel.ports.join(", "), &kernel.hook);
+        let ports = ports(&kernel.ports);
         let kept = kernel.kept.as_ref().map_or(String::new(), |kept| format!(", kept in {kept}"));
-        let _ = writeln!(text, "  in the kernel at {ports} ({hook}{kept}); blocks: {blocks}; locks: {locks}");
+        let _ = writeln!(text, "  in the kernel at {ports}{kept}; blocks: {blocks}; locks: {locks}");
     }
     let steering = &switch.steering;
     if steering.carried > 0 {
@@ -131,6 +131,15 @@ pub(super) fn tables(status: &Status, before: Option<(Vec<Lock>, Duration)>) -> 
         let _ = writeln!(text, "{}", locks(&status.locks[..shown], before));
     }
     text
+}
+
+/// Ports beside each other where programs see packets at the same place.
+fn ports(ports: &[Port]) -> String {
+    let groups = ports.chunk_by(|a, b| a.hook == b.hook).map(|group| {
+        let devices: Vec<&str> = group.iter().map(|port| port.device.as_str()).collect();
+        format!("{} ({})", devices.join(", "), group[0].hook)
+    });
+    groups.collect::<Vec<_>>().join(", ")
 }
 
 /// What memories with copies lack, and who is getting it.

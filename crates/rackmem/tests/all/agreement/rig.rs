@@ -43,6 +43,7 @@ fn other(table: &str, key: &str, port: u16) -> String {
         ("[switch]", "directory") => r#""home""#.into(),
         ("[switch]", "data_plane") => r#""kernel""#.into(),
         ("[switch]", "ports") => r#""eth1 eth2""#.into(),
+        ("[switch]", "hook") => r#""xdp""#.into(),
         ("[switch]", "keep") => r#""/sys/fs/bpf/other""#.into(),
         (_, "listen" | "advertise" | "metrics") => format!(r#""127.0.0.1:{port}""#),
         // A new key belongs into this list, and into the walk, which says what becomes of a rack with two values of it.

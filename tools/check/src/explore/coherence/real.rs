@@ -11,7 +11,7 @@ use node::{
     Store,
 };
 use switch::coherence::{self, Resubmit, Switch};
-use switch::ebpf::{Frames, KernelProgram, TooLong};
+use switch::ebpf::{Frames, Hook, KernelProgram, TooLong};
 use wire::{
     BlockTag, Copyset, Discipline, Endpoint, GlobalStatus, Nanos, NodeId, Packet, PacketKind, RequesterId,
     Rules, Seq, SlotId, SwitchEpoch,
@@ -44,7 +44,7 @@ pub(super) struct Real<R: Rules> {
 impl Made for coherence::SwitchConfig {
     fn made<R: Rules>(&self, rules: R) -> Result<KernelProgram, TooLong> {
         let switch = Switch::with_rules(rules, self).expect("the program fits the chip");
-        switch.for_kernel(Frames::Bare(0))
+        switch.for_kernel(Frames::Bare(Hook::TrafficControl, 0))
     }
 }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use node::coherence::canonical::NOW;
 use node::locks::LockNodeConfig;
 use node::{LockEffect, LockMessage, LockNode, Moment, Retransmission, View};
-use switch::ebpf::{Frames, KernelProgram, TooLong};
+use switch::ebpf::{Frames, Hook, KernelProgram, TooLong};
 use switch::locks::{Directory, Effect, EntryView, Resubmit};
 use wire::{
     Copyset, GlobalAddr, Incarnation, LockEnd, LockKind, LockPacket, Mode, Nanos, NodeId, Rules, SwitchEpoch,
@@ -37,7 +37,7 @@ pub(super) struct Real<R: Rules> {
 impl Made for switch::locks::DirectoryConfig {
     fn made<R: Rules>(&self, rules: R) -> Result<KernelProgram, TooLong> {
         let directory = Directory::with_rules(rules, self).expect("a small directory fits");
-        directory.for_kernel(Frames::Bare(0))
+        directory.for_kernel(Frames::Bare(Hook::TrafficControl, 0))
     }
 }
 

@@ -10,7 +10,7 @@ use cli::ycsb::workload::{OperationKind, Workload};
 use rackmem::BlockSize;
 
 use super::report::{Mix, Takes};
-use super::{Args, both, in_turns, rate_and_taken};
+use super::{ARMS, Args, both, in_turns, rate_and_taken};
 use crate::bench::nodes::spec;
 use crate::bench::rounds::median;
 use crate::peers::{Peer, measure_whole};
@@ -33,7 +33,7 @@ pub(super) fn measure(args: &Args, interrupt: &Interrupt) -> Result<Vec<Mix>, Fa
             redis.load(&workload)?;
         }
         let mut on_redis = Vec::new();
-        let [rate, takes @ ..] = in_turns(args.rounds, interrupt, &mut both(Ok)?, |arm, round| {
+        let [rate, takes @ ..] = in_turns(args.rounds, interrupt, &mut both(ARMS, Ok)?, |arm, round| {
             if *arm == TransportKind::Wire
                 && let Some(redis) = &mut redis
             {

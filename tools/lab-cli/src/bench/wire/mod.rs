@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use rackmem::BlockSize;
 
 use self::apart::{Load, Racks};
-use self::report::{Apart, BareFigures, Takes, WireReport};
+use self::report::{Apart, BareFigures, Passing, Takes, WireReport};
 use super::bare::Bare;
 use super::lock::{BenchLock, Locks};
 use super::miss::Misses;
@@ -71,10 +71,14 @@ pub(crate) struct Args {
 
 /// The programs in the kernel, and in the switch's process.
 const ARMS: [TransportKind; 2] = [TransportKind::Wire, TransportKind::WireProcess];
+/// In the kernel, in the drivers of the ports, and at the traffic control.
+const HOOKS: [TransportKind; 2] = [TransportKind::WireXdp, TransportKind::Wire];
 /// Rounds that are over in milliseconds are so many times more.
 const SHORTER: u64 = 12;
 /// Packets of a flood.
 const FLOOD: u64 = 64 << 10;
+/// Bytes of a stream beside the rack.
+const STREAM: u64 = 256 << 20;
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
@@ -85,9 +89,8 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
     let report = WireReport {
         rounds: args.rounds,
         millis: args.millis,
-        bare: bare(args, &interrupt)?,
-        miss: misses(args, &interrupt)?,
-        hand_over: hand_overs(args, &interrupt)?,
+        passing: passing(ARMS, args, &interrupt)?,
+        in_drivers: passing(HOOKS, args, &interrupt)?,
         apart: apart(args, &interrupt)?,
         mixes: mixes::measure(args, &interrupt)?,
     };
@@ -125,16 +128,28 @@ fn rate_and_taken(rate: f64, times: f64, taken: Option<Taken>) -> Result<[f64; 5
 }
 
 /// One of each, for both arms.
-fn both<A>(mut make: impl FnMut(TransportKind) -> Result<A, Fault>) -> Result<[A; 2], Fault> {
-    let [kernel, process] = ARMS.map(&mut make);
-    Ok([kernel?, process?])
+fn both<A>(
+    arms: [TransportKind; 2],
+    make: impl FnMut(TransportKind) -> Result<A, Fault>,
+) -> Result<[A; 2], Fault> {
+    let [measured, yardstick] = arms.map(make);
+    Ok([measured?, yardstick?])
 }
 
-/// Three messages of which the second goes on at the switch, and floods of the first; and two that are forwarded alone. The
-/// process of the other arm sends on what comes, with the same tags, and knows nothing of a rack.
-fn bare(args: &Args, interrupt: &Interrupt) -> Result<BareFigures, Fault> {
+/// What passes the switch, in two arms.
+fn passing(arms: [TransportKind; 2], args: &Args, interrupt: &Interrupt) -> Result<Passing, Fault> {
+    Ok(Passing {
+        bare: bare(arms, args, interrupt)?,
+        miss: misses(arms, args, interrupt)?,
+        hand_over: hand_overs(arms, args, interrupt)?,
+    })
+}
+
+/// Three messages of which the second goes on at the switch, and floods of the first; two that are forwarded alone, and a stream that
+/// is. A process sends on what comes, with the same tags, and knows nothing of a rack.
+fn bare(arms: [TransportKind; 2], args: &Args, interrupt: &Interrupt) -> Result<BareFigures, Fault> {
     let block = BlockSize::DEFAULT;
-    let mut arms = both(|arm| Bare::across(arm, block, interrupt))?;
+    let mut arms = both(arms, |arm| Bare::across(arm, block, interrupt))?;
     let [of_three] = in_turns(SHORTER * args.rounds, interrupt, &mut arms, |arm, _| {
         Ok([arm.exchange(super::miss::BLOCKS)?.mean()])
     })?;
@@ -147,12 +162,13 @@ fn bare(args: &Args, interrupt: &Interrupt) -> Result<BareFigures, Fault> {
         let taken = arm.taken().zip(before).map(|(after, before)| after.since(before));
         rate_and_taken(rate, 2.0 * FLOOD as f64, taken)
     })?;
-    Ok(BareFigures { of_three, forwarded_ns: of_two.yardstick, flood, flood_takes: Takes::of(flood_takes) })
+    let [stream] = in_turns(args.rounds, interrupt, &mut arms, |arm, _| Ok([arm.stream(STREAM)?]))?;
+    Ok(BareFigures { of_three, forwarded_ns: of_two.yardstick, stream, flood, flood_takes: Takes::of(flood_takes) })
 }
 
-fn misses(args: &Args, interrupt: &Interrupt) -> Result<Against, Fault> {
+fn misses(arms: [TransportKind; 2], args: &Args, interrupt: &Interrupt) -> Result<Against, Fault> {
     let spec = spec(BlockSize::DEFAULT);
-    let mut arms = both(|arm| {
+    let mut arms = both(arms, |arm| {
         let mut rack = Misses::over(arm, &spec, interrupt)?;
         let region = rack.allocate()?;
         Ok((rack, region))
@@ -163,10 +179,10 @@ fn misses(args: &Args, interrupt: &Interrupt) -> Result<Against, Fault> {
     Ok(miss)
 }
 
-fn hand_overs(args: &Args, interrupt: &Interrupt) -> Result<Against, Fault> {
+fn hand_overs(arms: [TransportKind; 2], args: &Args, interrupt: &Interrupt) -> Result<Against, Fault> {
     /// Locks on each node.
     const LOCKS: u64 = 48;
-    let mut arms = both(|arm| Locks::of_two(arm, LOCKS, interrupt))?;
+    let mut arms = both(arms, |arm| Locks::of_two(arm, LOCKS, interrupt))?;
     let [against] = in_turns(SHORTER * args.rounds, interrupt, &mut arms, |rack, _| {
         Ok([rack.hand_overs(BenchLock::Carried, 2 * LOCKS)?.mean()])
     })?;

@@ -20,10 +20,10 @@ const LEAST_FASTER: f64 = 1.2;
 pub(super) struct WireReport {
     pub(super) rounds: u64,
     pub(super) millis: u64,
-    pub(super) bare: BareFigures,
-    /// Nanoseconds, in the kernel against in the process.
-    pub(super) miss: Against,
-    pub(super) hand_over: Against,
+    /// In the kernel, against in the process.
+    pub(super) passing: Passing,
+    /// In the drivers of the ports, against at their traffic control.
+    pub(super) in_drivers: Passing,
     pub(super) apart: Vec<Apart>,
     pub(super) mixes: Vec<Mix>,
 }
@@ -67,6 +67,15 @@ pub(super) struct Mix {
     pub(super) redis_per_s: Option<f64>,
 }
 
+/// What passes the switch.
+#[derive(Debug, Serialize)]
+pub(super) struct Passing {
+    pub(super) bare: BareFigures,
+    /// Nanoseconds.
+    pub(super) miss: Against,
+    pub(super) hand_over: Against,
+}
+
 /// Packets alone, without a rack's nodes.
 #[derive(Debug, Serialize)]
 pub(super) struct BareFigures {
@@ -74,6 +83,8 @@ pub(super) struct BareFigures {
     pub(super) of_three: Against,
     /// Nanoseconds of two that are forwarded as any packet.
     pub(super) forwarded_ns: f64,
+    /// Bytes a second of a stream of TCP that is forwarded so.
+    pub(super) stream: Against,
     /// Packets a second through the switch.
     pub(super) flood: Against,
     pub(super) flood_takes: Takes,
@@ -94,42 +105,56 @@ pub(super) struct Apart {
 
 impl WireReport {
     pub(super) fn text(&self) -> String {
-        let times = [
-            ("three messages, one through the switch", &self.bare.of_three),
-            ("read of a block modified elsewhere", &self.miss),
-            ("hand-over of a lock with 1 KiB", &self.hand_over),
-        ];
-        let mut arms: Vec<_> = times
-            .into_iter()
-            .map(|(what, took)| {
-                let (target, is_met) = (most(MOST_OF_PROCESS), took.ratio <= MOST_OF_PROCESS);
-                row([what.to_owned()], took, micros, target, is_met)
-            })
-            .collect();
-        let flood = &self.bare.flood;
-        let (target, is_met) = (least(LEAST_FLOOD), flood.ratio >= LEAST_FLOOD);
-        arms.push(row(["packets/s through the switch".to_owned()], flood, whole, target, is_met));
+        let arms = self.passing.rows();
+        let hooks = self.in_drivers.rows().map(|mut row| {
+            row.truncate(4);
+            row
+        });
+        let bare = &self.passing.bare;
         let mixes: Vec<_> = self.mixes.iter().map(Mix::row).collect();
         let of_mixes = self.mixes.iter().filter(|mix| mix.workload != 'C');
         let of_mixes = of_mixes.flat_map(|mix| mix.takes.rows(&format!("operation of {}", mix.workload)));
         let takes: Vec<_> =
-            self.bare.flood_takes.rows("packet of the flood").into_iter().chain(of_mixes).collect();
+            bare.flood_takes.rows("packet of the flood").into_iter().chain(of_mixes).collect();
         let rows: Vec<Vec<String>> = self.apart.iter().flat_map(Apart::rows).collect();
         format!(
             "Racks over cables between network namespaces (medians of {} rounds, and of {} of what is over at once)\n\n{}\n\
              Two messages that are forwarded as any packet: {}\n\n\
+             The programs in the drivers of the ports, and at the traffic control\n\n{}\n\
              Two nodes have memory and two use it, {} ms in each round\n\n{}\n\
              YCSB on 4 nodes of 2 threads, operations/s, beside a Redis with 50 connections through the same ports\n\n{}\n\
              What one of them takes of the machine\n\n{}",
             self.rounds,
             SHORTER * self.rounds,
             table(&["", "in the kernel", "in the process", "ratio", "target", ""], &arms),
-            micros(self.bare.forwarded_ns),
+            micros(bare.forwarded_ns),
+            table(&["", "in the driver", "at the traffic control", "ratio"], &hooks),
             self.millis,
             table(&["sharing", "", "in the switch", "at the homes", "ratio", "target", ""], &rows),
             table(&["mix", "in the kernel", "in the process", "ratio", "target", "", "Redis"], &mixes),
             table(&["one", "takes", "in the kernel", "in the process", "ratio"], &takes),
         )
+    }
+}
+
+impl Passing {
+    fn rows(&self) -> [Vec<String>; 5] {
+        let took = |what: &str, of: &Against| {
+            row([what.to_owned()], of, micros, most(MOST_OF_PROCESS), of.ratio <= MOST_OF_PROCESS)
+        };
+        let flood = &self.bare.flood;
+        let (target, is_met) = (least(LEAST_FLOOD), flood.ratio >= LEAST_FLOOD);
+        let mut stream =
+            row(["MB/s of TCP beside the rack".to_owned()], &self.bare.stream, megabytes, String::new(), true);
+        // What is only forwarded has no mark.
+        stream[5].clear();
+        [
+            took("three messages, one through the switch", &self.bare.of_three),
+            took("read of a block modified elsewhere", &self.miss),
+            took("hand-over of a lock with 1 KiB", &self.hand_over),
+            row(["packets/s through the switch".to_owned()], flood, whole, target, is_met),
+            stream,
+        ]
     }
 }
 
@@ -183,6 +208,10 @@ fn row<const N: usize>(
 
 fn whole(number: f64) -> String {
     format!("{number:.0}")
+}
+
+fn megabytes(bytes: f64) -> String {
+    whole(bytes / 1e6)
 }
 
 fn most(ratio: f64) -> String {
