@@ -18,6 +18,7 @@ mod copies;
 mod drain;
 mod error;
 mod handle;
+mod joining;
 mod lock;
 mod locked;
 mod mapping;

@@ -9,22 +9,17 @@ use live::chains::{ServerCounts, SteeringCounts};
 use live::inline::InlineRack;
 use live::memory::NodeMemory;
 use live::memory::pages::MappedCounts;
-use live::networked::{NetworkedNode, NodeSetup};
-use membership::Session;
-use transport::{PeerId, Transport};
+use live::networked::NetworkedNode;
+use transport::PeerId;
 use wire::{BlockTag, Copyset, Discipline, Nanos, NodeId, Refusal};
 
 use crate::attach::Attached;
-use crate::config::{Config, ConfigError, ProcessConfig};
-use crate::error::JoinError;
+use crate::config::{Config, ConfigError};
 use crate::handle::NodeHandle;
 use crate::lock::marks::Marks;
 use crate::locked::lasting::HeldLasting;
 use crate::named::NameService;
-use crate::peers::{PeerWatch, authenticates};
-
-/// How long one attempt to join takes while no switch has answered.
-const UNANSWERED: Duration = Duration::from_millis(300);
+use crate::peers::PeerWatch;
 
 /// A rack of machines with one shared memory. Cheap to clone; all clones are the same rack.
 #[derive(Clone)]
@@ -231,75 +226,6 @@ impl Rack {
         Ok(Self::of(Places::Embedded(Box::new(rack)), config))
     }
 
-    /// Joins a rack of processes as one of its nodes, over this transport. Returns when the rack has begun with this
-    /// node in it.
-    ///
-    /// # Errors
-    /// If the configuration is impossible, the process may not have threads that are scheduled so, or the rack's switch
-    /// does not answer, or refuses this process.
-    pub fn join_over(
-        config: Config,
-        node: NodeId,
-        process: &ProcessConfig,
-        transport: Arc<dyn Transport>,
-    ) -> Result<Self, JoinError> {
-        process.scheduling.check().map_err(ConfigError::Scheduling)?;
-        config.check()?;
-        let setup = NodeSetup {
-            rack: config.clone(),
-            id: node,
-            timing: process.timing,
-            scheduling: process.scheduling,
-            session: Session(random_session()),
-            timeout: process.join_timeout,
-            map_base: process.map_base,
-            faults_in_place: process.faults_in_place,
-        };
-        if node.index() >= config.places() {
-            return Err(JoinError::NoSuchNode { node, nodes: config.places() });
-        }
-        let handshakes = transport.handshakes();
-        let joined = NetworkedNode::join(&setup, transport).map_err(|error| match error {
-            live::networked::JoinError::Refused(refusal) => JoinError::Refused(refusal),
-            live::networked::JoinError::Unlisted => JoinError::Unlisted { node },
-            live::networked::JoinError::NoAnswer => JoinError::NoAnswer {
-                timeout: process.join_timeout,
-                address: handshakes.as_ref().and_then(|all| all.address(PeerId::SWITCH)).map(str::to_owned),
-                other_key: !authenticates(handshakes.as_deref(), PeerId::SWITCH),
-            },
-        })?;
-        let config = Config { nodes: joined.founders(), ..config };
-        Ok(Self::of(Places::Joined { node: joined, strict: process.strict }, config))
-    }
-
-    /// The same as long as `go_on`, which is asked several times a second, says so; however often the switch is started
-    /// anew meanwhile. No single attempt takes longer than the `join_timeout` of `process`, where that is shorter.
-    ///
-    /// # Errors
-    /// As [`join_over`](Self::join_over); without an answer, only when `go_on` has said that it is enough.
-    pub fn join_over_while(
-        config: &Config,
-        node: NodeId,
-        process: &ProcessConfig,
-        transport: &Arc<dyn Transport>,
-        go_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Self, JoinError> {
-        let mut told = false;
-        loop {
-            // Once the switch is heard, the rack may still wait for other nodes before it begins.
-            let answered = transport.counters().counts().received > 0;
-            let timeout = Duration::from_nanos(process.timing.timeout.0);
-            let longest = if answered { 3 * timeout + UNANSWERED } else { UNANSWERED };
-            let attempt = ProcessConfig { join_timeout: longest.min(process.join_timeout), ..*process };
-            match Self::join_over(config.clone(), node, &attempt, Arc::clone(transport)) {
-                Err(error @ (JoinError::NoAnswer { .. } | JoinError::Unlisted { .. })) if go_on() => {
-                    error.tell_once(&mut told);
-                }
-                ended => return ended,
-            }
-        }
-    }
-
     /// What there is to tell about the other places of the rack of processes that this one has joined; none on an
     /// embedded rack.
     pub fn peers(&self) -> Option<PeerWatch> {
@@ -318,7 +244,7 @@ impl Rack {
         Some(PeerWatch::new(handshakes, expected))
     }
 
-    fn of(places: Places, config: Config) -> Self {
+    pub(crate) fn of(places: Places, config: Config) -> Self {
         let hits = (0..config.nodes).map(|_| AtomicU64::new(0)).collect();
         let (memories, reach) = match &places {
             Places::Embedded(rack) => (Memories::All(Arc::clone(rack.memories())), config.memory),

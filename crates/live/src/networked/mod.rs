@@ -55,6 +55,8 @@ mod report;
 mod service;
 mod switch;
 #[cfg(test)]
+mod joining_tests;
+#[cfg(test)]
 mod turns_tests;
 pub mod verbs;
 

@@ -45,8 +45,11 @@ pub struct NodeSetup {
     pub scheduling: Scheduling,
     /// A random number that names this incarnation of the node.
     pub session: Session,
-    /// How long joining may take, until the switch has been heard.
+    /// How long joining may take.
     pub timeout: Duration,
+    /// And how long while nobody has been heard. Not shorter once somebody has: the switch may begin the rack with this incarnation at any
+    /// moment, and to it the next one would be another process.
+    pub unheard: Duration,
     /// Where mapped memory lies in this process; the same in all that exchange pointers into it.
     pub map_base: u64,
     /// Faults there are resolved by the threads that have them.
@@ -132,7 +135,7 @@ impl NetworkedNode {
             },
             Nanos::ZERO,
         );
-        let view = await_view(&mut member, &*transport, started, setup.timeout)?;
+        let view = await_view(&mut member, &*transport, started, setup)?;
         let incarnation = view.incarnations[setup.id.index()].expect("a member is alive in its first view");
         let returned = member.roster().entries[setup.id.index()].returned;
         // This process may know of nodes that were added, or not: what the rack began with, the switch says.
@@ -485,13 +488,17 @@ fn await_view(
     member: &mut Member,
     transport: &dyn Transport,
     started: Instant,
-    timeout: Duration,
+    setup: &NodeSetup,
 ) -> Result<View, JoinError> {
     let handshakes = transport.handshakes();
     let refusal = || handshakes.as_ref()?.refusal(PeerId::SWITCH).filter(|one| one.reason.is_final());
     // Of an earlier attempt to join, with the same transport.
     let former = refusal();
-    while started.elapsed() < timeout {
+    let patience = || {
+        let heard = transport.counters().counts().received > 0;
+        if heard { setup.timeout } else { setup.unheard.min(setup.timeout) }
+    };
+    while started.elapsed() < patience() {
         if let Some(refusal) = refusal().filter(|one| former.as_ref() != Some(one)) {
             return Err(JoinError::Refused(refusal));
         }

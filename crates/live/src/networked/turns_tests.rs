@@ -148,6 +148,7 @@ fn join(id: NodeId, transport: Arc<dyn Transport>) -> Arc<NetworkedNode> {
         scheduling: Scheduling::Fair,
         session: Session(7 + u64::from(id.0)),
         timeout: TIMEOUT,
+        unheard: TIMEOUT,
     };
     NetworkedNode::join(&setup, transport).expect("the switch is there")
 }

@@ -13,6 +13,7 @@ mod names;
 mod rig;
 mod snapshots;
 mod start;
+mod storm;
 mod wires;
 
 use std::os::unix::fs::PermissionsExt as _;

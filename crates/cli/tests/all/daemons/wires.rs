@@ -38,7 +38,8 @@ fn a_rack_over_wires_comes_up_with_its_switch_in_the_kernel_and_leaves_nothing()
     assert_eq!((1..=100).map(|_| count(&mut here)).last(), Some((100, 100)));
     eventually("the programs have seen packets, and say so", || {
         let kernel = &home.status()["switch"]["kernel"];
-        assert_eq!(kernel["ports"], serde_json::json!(["p0", "p1", "p2"]));
+        let port = |device: &str| serde_json::json!({"device": device, "hook": "tcx/ingress"});
+        assert_eq!(kernel["ports"], serde_json::json!(["p0", "p1", "p2"].map(port)));
         ["blocks", "locks"].into_iter().all(|program| kernel[program]["taken"].as_u64() > Some(0))
     });
     assert!(home.output(&["status"]).contains("in the kernel at p0, p1, p2 (tcx/ingress); blocks: "));

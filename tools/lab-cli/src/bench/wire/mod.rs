@@ -162,7 +162,7 @@ fn bare(arms: [TransportKind; 2], args: &Args, interrupt: &Interrupt) -> Result<
         let taken = arm.taken().zip(before).map(|(after, before)| after.since(before));
         rate_and_taken(rate, 2.0 * FLOOD as f64, taken)
     })?;
-    let [stream] = in_turns(args.rounds, interrupt, &mut arms, |arm, _| Ok([arm.stream(STREAM)?]))?;
+    let [stream] = in_turns(SHORTER * args.rounds, interrupt, &mut arms, |arm, _| Ok([arm.stream(STREAM)?]))?;
     Ok(BareFigures { of_three, forwarded_ns: of_two.yardstick, stream, flood, flood_takes: Takes::of(flood_takes) })
 }
 

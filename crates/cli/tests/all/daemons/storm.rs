@@ -1,0 +1,177 @@
+//! A host at a port that sends whatever it likes: a rack whose switch is in the kernel goes on, and says what it dropped.
+#![allow(unsafe_code, reason = "frames as they are leave and arrive through a socket that the standard library does not have")]
+
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rackmem::dataplane::network;
+use rackmem::{Discipline, Locked, NodeHandle, NodeId, Rack, RackFile};
+use random::Dice;
+
+use super::rig::{Home, eventually, text};
+use crate::shell::can_have_kernel;
+
+/// Bytes of Ethernet's head, and of that of IP.
+const ETHERNET: usize = 14;
+const IP: usize = 20;
+
+/// All frames of a device of this thread's network, as they are.
+fn frames_of(device: &str) -> io::Result<File> {
+    let all = u16::try_from(libc::ETH_P_ALL).expect("it is short").to_be();
+    let name = CString::new(device).expect("no zero in it");
+    // SAFETY: the name ends with a zero.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    // SAFETY: no memory is involved.
+    let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, all.into()) };
+    if socket < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made it for this process, and nobody else knows of it.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    // SAFETY: plain numbers, for which 0 is a value.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = all;
+    address.sll_ifindex = index.cast_signed();
+    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the address is as long as is said, and outlives the call.
+    let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
+    if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(socket.into()) }
+}
+
+/// The network of a node that `rackmem up` has started: behind the switch's, in the order in which they were made.
+fn network_of(up: u32, node: usize) -> PathBuf {
+    let open = fs::read_dir(format!("/proc/{up}/fd")).unwrap().map(|entry| entry.unwrap());
+    let is_network = |entry: &fs::DirEntry| {
+        fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().starts_with("net:"))
+    };
+    let number = |entry: fs::DirEntry| entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+    let mut numbers: Vec<_> = open.filter(is_network).filter_map(number).collect();
+    numbers.sort_unstable();
+    format!("/proc/{up}/fd/{}", numbers[1 + node]).into()
+}
+
+/// A frame that was seen, or something like it.
+fn wrong(dice: &mut Dice, seen: &[Vec<u8>]) -> Vec<u8> {
+    let mut frame = seen[dice.below(seen.len() as u64) as usize].clone();
+    let length = frame.len();
+    let mut at = |from: usize| from + dice.below((length - from) as u64) as usize;
+    match at(0) % 9 {
+        // Once more, as it was.
+        0 => {}
+        // Cut short: in the head of IP, or behind it.
+        1 => frame.truncate(at(ETHERNET)),
+        // Longer than it says.
+        2 => frame.extend([0x5a; 40]),
+        // A bit of what the tag is over, or of the tag.
+        3 => {
+            let at = at(ETHERNET + IP + 8);
+            frame[at] ^= 1 << (at % 8);
+        }
+        // A bit of the heads, and with it a wrong checksum.
+        4 => {
+            let at = ETHERNET + at(0) % (IP + 8);
+            frame[at] ^= 1 << (at % 8);
+        }
+        // With the tag of a virtual network.
+        5 => drop(frame.splice(12..12, [0x81, 0, 0, 7])),
+        // With an option of IP that nothing means.
+        6 => {
+            frame[ETHERNET] = 0x46;
+            drop(frame.splice(ETHERNET + IP..ETHERNET + IP, [1, 1, 1, 0]));
+        }
+        // In fragments: this is the first, or a later one.
+        7 => frame[ETHERNET + 6 + at(0) % 2] |= 0x20,
+        // Nothing that anybody has sent.
+        _ => frame[ETHERNET..].iter_mut().for_each(|byte| *byte = dice.next() as u8),
+    }
+    frame
+}
+
+#[test]
+fn a_host_that_sends_whatever_it_likes_does_not_disturb_a_rack() {
+    const WRONG: usize = 60_000;
+    if !can_have_kernel() {
+        return;
+    }
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}");
+    let home = Home::new("storm");
+    let up = home.up(&["--nodes", "3", "--seats", "0", "--transport", "wire"]);
+    let file = RackFile::read(home.rack_file()).unwrap();
+    let racks = [0, 1, 2].map(|node| Rack::attach(&file, NodeId(node)).unwrap());
+    let word = racks[0].here().alloc(8, NodeId(1), Discipline::Coherent).unwrap();
+    let lock = |here: &mut NodeHandle| here.named::<Locked<u64>>("counted").open_or(|| 0).unwrap();
+    let (counted, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let count = |here: &mut NodeHandle, lock: &Locked<u64>| {
+        here.update(word, 8, |word| word.set_word(0, word.word(0) + 1)).unwrap();
+        *lock.write(here).unwrap() += 1;
+        counted.fetch_add(1, Ordering::Relaxed);
+    };
+    let network = network_of(up.id(), 2);
+    thread::scope(|scope| {
+        for rack in &racks {
+            let (over, count, lock) = (&over, &count, &lock);
+            scope.spawn(move || {
+                let mut here = rack.here();
+                let lock = lock(&mut here);
+                while !over.load(Ordering::Relaxed) {
+                    count(&mut here, &lock);
+                }
+            });
+        }
+        let storm = scope.spawn(|| {
+            network::enter(&network).unwrap();
+            let mut frames = frames_of("port").unwrap();
+            let mut seen = Vec::new();
+            // What node 2 sends to the switch, with its tags, and what it receives.
+            while seen.len() < 256 {
+                let mut frame = vec![0; 10_000];
+                let bytes = frames.read(&mut frame).unwrap();
+                frame.truncate(bytes);
+                if bytes > ETHERNET + IP + 8 && frame[12..14] == [8, 0] {
+                    seen.push(frame);
+                }
+            }
+            let mut dice = Dice::new(seed);
+            let mut sent = 0;
+            while sent < WRONG {
+                // What is no frame at all the kernel refuses; where it has no room, it is tried again.
+                sent += usize::from(frames.write(&wrong(&mut dice, &seen)).is_ok());
+                if sent.is_multiple_of(64) {
+                    thread::sleep(Duration::from_micros(200));
+                }
+            }
+        });
+        let began = Instant::now();
+        let stormed = storm.join();
+        let during = counted.load(Ordering::Relaxed);
+        over.store(true, Ordering::Relaxed);
+        stormed.expect("it could send");
+        println!("{WRONG} frames in {:?}, and meanwhile {during} times counted", began.elapsed());
+        assert!(during > 100, "the rack went on: {during}");
+    });
+    let mut here = racks[2].here();
+    assert_eq!(here.read_word(word).unwrap(), counted.load(Ordering::Relaxed), "nothing came twice");
+    assert_eq!(*lock(&mut here).read(&mut here).unwrap(), counted.load(Ordering::Relaxed));
+    eventually("it is said what was dropped", || {
+        let status = home.status();
+        let kernel = &status["switch"]["kernel"];
+        let dropped = |what: &str| {
+            let of = |program: &str| kernel[program][what].as_u64().unwrap_or(0);
+            of("blocks") + of("locks")
+        };
+        assert!((0..3).all(|node| status["nodes"][node]["up"] == true), "{status}");
+        dropped("wrong_tag") > 0 && dropped("replayed") > 0
+    });
+    drop((here, racks));
+    let ended = up.interrupt();
+    assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
+    home.assert_nothing_left();
+}
