@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn a_header_of_ip_has_the_checksum_that_its_receiver_expects() {
         // From RFC 1071's kind of example: the sum over header and checksum is all ones.
-        let device = Device { index: 1, address: [2, 0, 0, 0, 0, 1] };
+        let device = Device { index: 1, address: [2, 0, 0, 0, 0, 1], mtu: 1500 };
         let here = SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, 1), 7400);
         let there = SocketAddrV4::new(Ipv4Addr::new(10, 77, 1, 2), 7401);
         let bytes = template(64, (here, device), (there, [2, 0, 0, 0, 0, 2]), *b"RU\x07\x03\x40\x01\x01\x00");

@@ -146,6 +146,19 @@ fn devices(ports: &Ports) -> Result<Vec<(String, Device)>, Error> {
     ports.devices.iter().map(device).collect()
 }
 
+/// Refuses a port at which the longest packets of the rack would be lost.
+fn carries(port: &str, device: Device, longest: usize) -> Result<(), Error> {
+    if device.mtu >= longest {
+        return Ok(());
+    }
+    let why = format!(
+        "its MTU is {}, and those have up to {longest} bytes: raise it (ip link set {port} mtu {longest}), or write mtu = {} under [rack], in the files of all places",
+        device.mtu, device.mtu
+    );
+    let error = std::io::Error::new(std::io::ErrorKind::InvalidInput, why);
+    Err(Error::Port { port: port.to_owned(), step: "carry the rack's packets", error })
+}
+
 /// Where a switch listens.
 fn address_of_switch(address: SocketAddr) -> Result<SocketAddrV4, Error> {
     match address {
@@ -189,6 +202,7 @@ impl Kernel {
             error,
         })?;
         let here = address_of_switch(address)?;
+        ports.iter().try_for_each(|(port, device)| carries(port, *device, udp.longest_packet()))?;
         let mut model = Switch::new(blocks).expect("the rack's configuration was found possible");
         let directory = Directory::new(locks).expect("the rack's configuration was found possible");
         let written = [

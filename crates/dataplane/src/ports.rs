@@ -10,6 +10,8 @@ pub(crate) struct Device {
     pub(crate) index: u32,
     /// Its Ethernet address.
     pub(crate) address: [u8; 6],
+    /// Bytes of the longest IP packet that it carries.
+    pub(crate) mtu: usize,
 }
 
 /// Who is at the other end of a device, as the kernel's table of neighbours says.

@@ -159,7 +159,9 @@ pub(crate) fn device(name: &str) -> io::Result<Device> {
     // SAFETY: as above.
     let address = unsafe { ask(libc::SIOCGIFHWADDR)?.ifru_hwaddr.sa_data };
     let address = std::array::from_fn(|byte| address[byte].cast_unsigned());
-    Ok(Device { index: index.cast_unsigned(), address })
+    // SAFETY: as above.
+    let mtu = unsafe { ask(libc::SIOCGIFMTU)?.ifru_mtu };
+    Ok(Device { index: index.cast_unsigned(), address, mtu: usize::try_from(mtu).unwrap_or(0) })
 }
 
 /// A device merges packets that come in (GRO).

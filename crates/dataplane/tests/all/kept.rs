@@ -160,3 +160,14 @@ fn programs_in_drivers_are_where_they_are_asked_for() {
         assert_eq!(hooks(&mut attach(2, &probed, None)), ["tcx/ingress"], "where it can be");
     });
 }
+
+#[test]
+fn a_port_that_is_too_narrow_for_the_rack_is_refused() {
+    at_switch("narrow", |_, ports| {
+        let narrowed = Command::new("ip").args(["link", "set", "p1", "mtu", "1400"]).status();
+        assert!(narrowed.expect("there is `ip`").success());
+        let refused = try_attach(2, ports, None).expect_err("a packet of 1500 bytes would be lost there");
+        let said = refused.to_string();
+        assert!(said.starts_with("port p1: cannot carry the rack's packets: its MTU is 1400"), "{said}");
+    });
+}

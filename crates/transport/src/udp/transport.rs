@@ -141,6 +141,11 @@ impl UdpTransport {
         self.socket.local_addr()
     }
 
+    /// Bytes of the longest IPv4 packet that it sends.
+    pub fn longest_packet(&self) -> usize {
+        self.most + 20 + 8
+    }
+
     /// True if there is a session with this peer: then messages for it are sent. (Whether it is still alive is
     /// another question.)
     pub fn is_connected(&self, peer_id: PeerId) -> bool {
