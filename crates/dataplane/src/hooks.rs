@@ -105,8 +105,8 @@ impl InDrivers {
         let kept = claim.map(|claim| (claim, claim.name(pins::PROGRAM_NAMES[0], &in_driver(device.index))));
         match (program.attach(device.index), &kept) {
             // A driver has one program: the one that is kept.
-            (Err(error), Some((_, kept)))
-                if error.kind() == io::ErrorKind::ResourceBusy && kept.exists() => {}
+            (Err(error), Some((_, kept))) if error.kind() == io::ErrorKind::ResourceBusy && kept.exists() => {
+            }
             (attached, _) => {
                 let link = attached?;
                 if let Some((claim, kept)) = kept {

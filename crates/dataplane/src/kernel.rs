@@ -210,8 +210,7 @@ impl Kernel {
             Written::new(Single::Lock, |frames| directory.for_kernel(frames))?,
         ];
         let known = (blocks.nodes, here);
-        let ([blocks, locks], in_drivers) =
-            at_ports::attach(written, known, (&ports, hook), claim.as_mut())?;
+        let ([blocks, locks], in_drivers) = at_ports::attach(written, known, (&ports, hook), claim.as_mut())?;
         let epoch = blocks.loaded.epoch();
         // What it has read of the programs it knows as of this incarnation.
         model.restart(SwitchEpoch(epoch));

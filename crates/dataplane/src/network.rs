@@ -72,13 +72,19 @@ impl Network {
             let at_node = format!(
                 "link set lo up\naddr add 10.77.{net}.2/24 dev port\nlink set port mtu {MTU} up\nroute add default via 10.77.{net}.1\n"
             );
-            inside(namespace, || {
-                ip(&at_node)?;
-                // What a driver's program sends on through a pair of virtual ports arrives only where packets are merged.
-                system::merge_received("port")
-            })?;
+            inside(namespace, || ip(&at_node))?;
         }
         Ok(network)
+    }
+
+    /// Programs may be in the drivers of the ports: what those send on through a cable arrives only where what is received is
+    /// merged.
+    ///
+    /// # Errors
+    /// If a node's end of its cable cannot do that.
+    pub fn with_programs_in_drivers(self) -> io::Result<Self> {
+        self.nodes.iter().try_for_each(|namespace| inside(namespace, || system::merge_received("port")))?;
+        Ok(self)
     }
 
     /// Where the switch is, and then the nodes: for whoever [enters](enter) as long as this is there.

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use switch::ebpf::memory::{MEMORIES, session};
 use switch::ebpf::{
-    self,
-    ArrayLayout, Code, Hook, Instruction, KernelProgram, Map, Named, SCRATCH_BYTES, StateLayout, datagram,
+    self, ArrayLayout, Code, Hook, Instruction, KernelProgram, Map, Named, SCRATCH_BYTES, StateLayout,
+    datagram,
 };
 use transport::udp::NodeSession;
 use wire::NodeId;

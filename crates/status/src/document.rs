@@ -333,7 +333,8 @@ impl From<&PlaneReport> for InKernel {
         };
         let (blocks, locks) = (of(Single::Packet), of(Single::Lock));
         let kept = report.kept.as_ref().map(|kept| kept.display().to_string());
-        let port = |(device, hook): &(String, &str)| Port { device: device.clone(), hook: (*hook).to_owned() };
+        let port =
+            |(device, hook): &(String, &str)| Port { device: device.clone(), hook: (*hook).to_owned() };
         Self { ports: report.ports.iter().map(port).collect(), kept, blocks, locks }
     }
 }

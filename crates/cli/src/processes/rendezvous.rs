@@ -118,9 +118,13 @@ impl Rendezvous {
             }
             TransportKind::Wire | TransportKind::WireProcess | TransportKind::WireXdp => {
                 let failed = |error| Fault::failed(format_args!("no network for the rack: {error}"));
-                let network = Arc::new(Network::new(nodes).map_err(failed)?);
-                let (paths, addresses) = (network.paths(), network.addresses());
                 let in_driver = kind == TransportKind::WireXdp;
+                let network = Network::new(nodes).and_then(|network| match in_driver {
+                    true => network.with_programs_in_drivers(),
+                    false => Ok(network),
+                });
+                let network = Arc::new(network.map_err(failed)?);
+                let (paths, addresses) = (network.paths(), network.addresses());
                 let kernel = kind.in_kernel();
                 let (alone, network) = (kernel, Some(network));
                 let wire = Some(Wire { paths, kernel, alone, in_driver, keep: None, network });

@@ -104,8 +104,7 @@ fn compare<P: Packets>(
         if dice.below(6) == 0 {
             hostile(&mut dice, &mut bytes);
         }
-        let compared =
-            model::compare(both.model(), program, of_kernel, (HEADER_AT, &bytes), &mut state);
+        let compared = model::compare(both.model(), program, of_kernel, (HEADER_AT, &bytes), &mut state);
         compared.map_err(|how| format!("seed {seed}, packet {at}: {how}"))?;
     }
     Ok(())

@@ -22,7 +22,7 @@ fn at_switch(name: &str, work: impl FnOnce(&Path, &Ports) + Send) {
         assert!(!required, "no switch in the kernel: {why}");
         return;
     }
-    let network = Network::new(2).expect("it could be had");
+    let network = Network::new(2).and_then(Network::with_programs_in_drivers).expect("it could be had");
     let path = env::temp_dir().join(format!("rackmem-{}-{name}", process::id()));
     fs::create_dir(&path).expect("nobody else has the name");
     let command = |command: &str, args: &[&str]| {
@@ -137,7 +137,8 @@ fn whoever_claims_last_has_them_and_the_one_before_is_told() {
 #[test]
 fn programs_in_drivers_are_where_they_are_asked_for() {
     at_switch("driver", |directory, ports| {
-        let hooks = |kernel: &mut Kernel| kernel.report().ports.into_iter().map(|(_, hook)| hook).collect::<Vec<_>>();
+        let hooks =
+            |kernel: &mut Kernel| kernel.report().ports.into_iter().map(|(_, hook)| hook).collect::<Vec<_>>();
         let in_drivers = Ports { hook: Some(Hook::Driver), ..ports.clone() };
         let mut by_default = attach(2, ports, None);
         assert_eq!(hooks(&mut by_default), ["tcx/ingress"; 2]);
@@ -155,7 +156,10 @@ fn programs_in_drivers_are_where_they_are_asked_for() {
         Claim::remove(directory).expect("it is ours");
         let lo = Ports { devices: vec!["lo".to_owned()], hook: Some(Hook::Driver) };
         let refused = try_attach(2, &lo, None).expect_err("nothing runs programs there");
-        assert!(refused.to_string().starts_with("port lo: cannot attach the program in its driver"), "{refused}");
+        assert!(
+            refused.to_string().starts_with("port lo: cannot attach the program in its driver"),
+            "{refused}"
+        );
         let probed = Ports { hook: None, ..lo };
         assert_eq!(hooks(&mut attach(2, &probed, None)), ["tcx/ingress"], "where it can be");
     });

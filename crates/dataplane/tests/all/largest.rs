@@ -17,7 +17,9 @@ fn programs_for_64_nodes_are_taken() {
     for queue in [false, true] {
         let switch = Switch::new(&SwitchConfig { nodes, entries, epoch, queue, peeks: true, copies: false })
             .expect("it fits");
-        let program = switch.for_kernel(Frames::Datagrams(TERMS, Hook::TrafficControl, Output::Ports)).expect("short enough jumps");
+        let program = switch
+            .for_kernel(Frames::Datagrams(TERMS, Hook::TrafficControl, Output::Ports))
+            .expect("short enough jumps");
         println!("blocks, queue {queue}: {} instructions", program.code.instructions.len());
         if loaded(&program).is_none() {
             return;
@@ -25,7 +27,9 @@ fn programs_for_64_nodes_are_taken() {
     }
     let config = DirectoryConfig { at: LockEnd::Switch, nodes, entries: 65_536, epoch };
     let directory = Directory::new(&config).expect("it fits");
-    let program = directory.for_kernel(Frames::Datagrams(TERMS, Hook::TrafficControl, Output::Ports)).expect("short enough jumps");
+    let program = directory
+        .for_kernel(Frames::Datagrams(TERMS, Hook::TrafficControl, Output::Ports))
+        .expect("short enough jumps");
     println!("locks: {} instructions", program.code.instructions.len());
     let _ = loaded(&program);
 }

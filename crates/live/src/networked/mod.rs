@@ -44,6 +44,8 @@ mod draining;
 mod driver;
 mod faults;
 mod in_flight;
+#[cfg(test)]
+mod joining_tests;
 pub mod lease;
 mod listing;
 mod log;
@@ -54,8 +56,6 @@ mod plane;
 mod report;
 mod service;
 mod switch;
-#[cfg(test)]
-mod joining_tests;
 #[cfg(test)]
 mod turns_tests;
 pub mod verbs;

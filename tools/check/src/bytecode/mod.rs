@@ -286,13 +286,15 @@ impl Machine {
             1 if region(a) == Some(Region::ScratchMap) && self.load(run, 4, b)? == 0 => {
                 Region::Scratch.start()
             }
-            26 | 189 if is_packet && self.is_for(number, 26) => match part().and_then(|part| run.frame.get(part)).map(<[u8]>::to_vec) {
-                Some(bytes) => {
-                    self.bytes_at(run, c, bytes.len())?.copy_from_slice(&bytes);
-                    0
+            26 | 189 if is_packet && self.is_for(number, 26) => {
+                match part().and_then(|part| run.frame.get(part)).map(<[u8]>::to_vec) {
+                    Some(bytes) => {
+                        self.bytes_at(run, c, bytes.len())?.copy_from_slice(&bytes);
+                        0
+                    }
+                    None => u64::MAX,
                 }
-                None => u64::MAX,
-            },
+            }
             9 | 190 if is_packet && self.is_for(number, 9) => {
                 let bytes = self.bytes_at(run, c, d as usize)?.to_vec();
                 match part().and_then(|part| run.frame.get_mut(part)) {

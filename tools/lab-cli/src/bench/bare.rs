@@ -131,7 +131,9 @@ impl Bare {
         let answers: Vec<f64> = ask_children(&mut self.0, both.into())?;
         match answers[..] {
             [received, rate] if received == bytes as f64 => Ok(rate),
-            _ => Err(Fault::failed(format_args!("of a stream of {bytes} bytes, others arrived: {answers:?}"))),
+            _ => {
+                Err(Fault::failed(format_args!("of a stream of {bytes} bytes, others arrived: {answers:?}")))
+            }
         }
     }
 
@@ -202,7 +204,9 @@ pub(crate) fn place(
                 Order::OfThree(times) => exchanges(times, Endpoint::Switch),
                 Order::OfTwo(times) => exchanges(times, Endpoint::CacheAgent(THIRD)),
                 Order::Flood(count) => answer(bare.flood(&mut seq, count)),
-                Order::Stream(bytes) => stream::send(network::address_of(2), bytes).map_err(Into::into).and_then(answer),
+                Order::Stream(bytes) => {
+                    stream::send(network::address_of(2), bytes).map_err(Into::into).and_then(answer)
+                }
                 Order::Receive => stream::receive().map_err(Into::into).and_then(answer),
             };
             teller.tell(Event::Answer(answer.map_err(|error| error.to_string())?));

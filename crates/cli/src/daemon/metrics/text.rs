@@ -317,8 +317,7 @@ mod tests {
         assert!(!rack(&status).contains("rackmem_kernel_datagrams"));
         let counts = |what: &str, count| [(what.to_owned(), count)].into();
         let (blocks, locks) = (counts("taken", 7), counts("wrong_tag", 1));
-        status.switch.kernel =
-            Some(InKernel { ports: Vec::new(), kept: None, blocks, locks });
+        status.switch.kernel = Some(InKernel { ports: Vec::new(), kept: None, blocks, locks });
         let page = rack(&status);
         for sample in [r#"{program="blocks",what="taken"} 7"#, r#"{program="locks",what="wrong_tag"} 1"#] {
             assert!(page.contains(&format!("rackmem_kernel_datagrams_total{sample}")), "{page}");

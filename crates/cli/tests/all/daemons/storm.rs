@@ -1,5 +1,8 @@
 //! A host at a port that sends whatever it likes: a rack whose switch is in the kernel goes on, and says what it dropped.
-#![allow(unsafe_code, reason = "frames as they are leave and arrive through a socket that the standard library does not have")]
+#![allow(
+    unsafe_code,
+    reason = "frames as they are leave and arrive through a socket that the standard library does not have"
+)]
 
 use std::ffi::CString;
 use std::fs::{self, File};

@@ -97,25 +97,52 @@ pub(super) fn run(args: &Args) -> Result<(), Fault> {
     output::show(args.json, "bench wire", &report, || report.text())
 }
 
-/// Rounds of something in both arms, in turns. The first warms up.
+/// What rounds of something have come to in both arms.
+struct Pairs<const N: usize>([Vec<Pair>; N]);
+
+impl<const N: usize> Default for Pairs<N> {
+    fn default() -> Self {
+        Self([const { Vec::new() }; N])
+    }
+}
+
+impl<const N: usize> Pairs<N> {
+    /// More rounds, in turns. The first warms up.
+    fn more<A>(
+        &mut self,
+        rounds: u64,
+        interrupt: &Interrupt,
+        [measured, yardstick]: &mut [A; 2],
+        mut once: impl FnMut(&mut A, u64) -> Result<[f64; N], Fault>,
+    ) -> Result<(), Fault> {
+        for round in 0..=rounds {
+            let (measured, yardstick) = (once(measured, round)?, once(yardstick, round)?);
+            if round > 0 {
+                let both = yardstick.into_iter().zip(measured);
+                self.0.iter_mut().zip(both).for_each(|(pairs, (of, is))| pairs.push(Pair(of, is)));
+            }
+            if interrupt.requested() {
+                return Err(Fault::Interrupted);
+            }
+        }
+        Ok(())
+    }
+
+    fn against(&self) -> [Against; N] {
+        self.0.each_ref().map(|pairs| Against::of(pairs))
+    }
+}
+
+/// Rounds of something in both arms, in turns.
 fn in_turns<A, const N: usize>(
     rounds: u64,
     interrupt: &Interrupt,
-    [measured, yardstick]: &mut [A; 2],
-    mut once: impl FnMut(&mut A, u64) -> Result<[f64; N], Fault>,
+    arms: &mut [A; 2],
+    once: impl FnMut(&mut A, u64) -> Result<[f64; N], Fault>,
 ) -> Result<[Against; N], Fault> {
-    let mut pairs = [const { Vec::new() }; N];
-    for round in 0..=rounds {
-        let (measured, yardstick) = (once(measured, round)?, once(yardstick, round)?);
-        if round > 0 {
-            let both = yardstick.into_iter().zip(measured);
-            pairs.iter_mut().zip(both).for_each(|(pairs, (of, is))| pairs.push(Pair(of, is)));
-        }
-        if interrupt.requested() {
-            return Err(Fault::Interrupted);
-        }
-    }
-    Ok(pairs.map(|pairs| Against::of(&pairs)))
+    let mut pairs = Pairs::default();
+    pairs.more(rounds, interrupt, arms, once)?;
+    Ok(pairs.against())
 }
 
 /// A rate, and what one of so many took of the machine.
@@ -136,60 +163,76 @@ fn both<A>(
     Ok([measured?, yardstick?])
 }
 
-/// What passes the switch, in two arms.
+/// What passes the switch, in two arms. In each round the racks are others: where the kernel has put the threads of one stays with it,
+/// and is luck.
 fn passing(arms: [TransportKind; 2], args: &Args, interrupt: &Interrupt) -> Result<Passing, Fault> {
-    Ok(Passing {
-        bare: bare(arms, args, interrupt)?,
-        miss: misses(arms, args, interrupt)?,
-        hand_over: hand_overs(arms, args, interrupt)?,
-    })
+    let mut bare = BarePairs::default();
+    let (mut miss, mut hand_over) = (Pairs::default(), Pairs::default());
+    for _ in 0..args.rounds {
+        bare.more(arms, interrupt)?;
+        misses(&mut miss, arms, interrupt)?;
+        hand_overs(&mut hand_over, arms, interrupt)?;
+    }
+    let ([miss], [hand_over]) = (miss.against(), hand_over.against());
+    Ok(Passing { bare: bare.figures(), miss, hand_over })
 }
 
 /// Three messages of which the second goes on at the switch, and floods of the first; two that are forwarded alone, and a stream that
 /// is. A process sends on what comes, with the same tags, and knows nothing of a rack.
-fn bare(arms: [TransportKind; 2], args: &Args, interrupt: &Interrupt) -> Result<BareFigures, Fault> {
-    let block = BlockSize::DEFAULT;
-    let mut arms = both(arms, |arm| Bare::across(arm, block, interrupt))?;
-    let [of_three] = in_turns(SHORTER * args.rounds, interrupt, &mut arms, |arm, _| {
-        Ok([arm.exchange(super::miss::BLOCKS)?.mean()])
-    })?;
-    let [of_two] = in_turns(SHORTER * args.rounds, interrupt, &mut arms, |arm, _| {
-        Ok([arm.exchange_of_two(super::miss::BLOCKS)?.mean()])
-    })?;
-    let [flood, flood_takes @ ..] = in_turns(args.rounds, interrupt, &mut arms, |arm, _| {
-        let before = arm.taken();
-        let rate = arm.flood(FLOOD)?;
-        let taken = arm.taken().zip(before).map(|(after, before)| after.since(before));
-        rate_and_taken(rate, 2.0 * FLOOD as f64, taken)
-    })?;
-    let [stream] = in_turns(SHORTER * args.rounds, interrupt, &mut arms, |arm, _| Ok([arm.stream(STREAM)?]))?;
-    Ok(BareFigures { of_three, forwarded_ns: of_two.yardstick, stream, flood, flood_takes: Takes::of(flood_takes) })
+#[derive(Default)]
+struct BarePairs {
+    of_three: Pairs<1>,
+    of_two: Pairs<1>,
+    flood: Pairs<5>,
+    stream: Pairs<1>,
 }
 
-fn misses(arms: [TransportKind; 2], args: &Args, interrupt: &Interrupt) -> Result<Against, Fault> {
+impl BarePairs {
+    fn more(&mut self, arms: [TransportKind; 2], interrupt: &Interrupt) -> Result<(), Fault> {
+        let mut arms = both(arms, |arm| Bare::across(arm, BlockSize::DEFAULT, interrupt))?;
+        self.of_three
+            .more(SHORTER, interrupt, &mut arms, |arm, _| Ok([arm.exchange(super::miss::BLOCKS)?.mean()]))?;
+        self.of_two.more(SHORTER, interrupt, &mut arms, |arm, _| {
+            Ok([arm.exchange_of_two(super::miss::BLOCKS)?.mean()])
+        })?;
+        self.flood.more(1, interrupt, &mut arms, |arm, _| {
+            let before = arm.taken();
+            let rate = arm.flood(FLOOD)?;
+            let taken = arm.taken().zip(before).map(|(after, before)| after.since(before));
+            rate_and_taken(rate, 2.0 * FLOOD as f64, taken)
+        })?;
+        self.stream.more(SHORTER, interrupt, &mut arms, |arm, _| Ok([arm.stream(STREAM)?]))
+    }
+
+    fn figures(&self) -> BareFigures {
+        let ([of_three], [of_two], [stream]) =
+            (self.of_three.against(), self.of_two.against(), self.stream.against());
+        let [flood, flood_takes @ ..] = self.flood.against();
+        let (forwarded_ns, flood_takes) = (of_two.yardstick, Takes::of(flood_takes));
+        BareFigures { of_three, forwarded_ns, stream, flood, flood_takes }
+    }
+}
+
+fn misses(pairs: &mut Pairs<1>, arms: [TransportKind; 2], interrupt: &Interrupt) -> Result<(), Fault> {
     let spec = spec(BlockSize::DEFAULT);
     let mut arms = both(arms, |arm| {
         let mut rack = Misses::over(arm, &spec, interrupt)?;
         let region = rack.allocate()?;
         Ok((rack, region))
     })?;
-    let [miss] = in_turns(SHORTER * args.rounds, interrupt, &mut arms, |(rack, region), round| {
+    pairs.more(SHORTER, interrupt, &mut arms, |(rack, region), round| {
         Ok([rack.read_modified(*region, round)?.mean()])
-    })?;
-    Ok(miss)
+    })
 }
 
-fn hand_overs(arms: [TransportKind; 2], args: &Args, interrupt: &Interrupt) -> Result<Against, Fault> {
+fn hand_overs(pairs: &mut Pairs<1>, arms: [TransportKind; 2], interrupt: &Interrupt) -> Result<(), Fault> {
     /// Locks on each node.
     const LOCKS: u64 = 48;
     let mut arms = both(arms, |arm| Locks::of_two(arm, LOCKS, interrupt))?;
-    let [against] = in_turns(SHORTER * args.rounds, interrupt, &mut arms, |rack, _| {
+    pairs.more(SHORTER, interrupt, &mut arms, |rack, _| {
         Ok([rack.hand_overs(BenchLock::Carried, 2 * LOCKS)?.mean()])
     })?;
-    for rack in &mut arms {
-        rack.check(BenchLock::Carried, 4 * LOCKS * (SHORTER * args.rounds + 1))?;
-    }
-    Ok(against)
+    arms.iter_mut().try_for_each(|rack| rack.check(BenchLock::Carried, 4 * LOCKS * (SHORTER + 1)))
 }
 
 /// The directory in the switch, and at the homes.

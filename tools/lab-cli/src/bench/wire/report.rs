@@ -144,8 +144,13 @@ impl Passing {
         };
         let flood = &self.bare.flood;
         let (target, is_met) = (least(LEAST_FLOOD), flood.ratio >= LEAST_FLOOD);
-        let mut stream =
-            row(["MB/s of TCP beside the rack".to_owned()], &self.bare.stream, megabytes, String::new(), true);
+        let mut stream = row(
+            ["MB/s of TCP beside the rack".to_owned()],
+            &self.bare.stream,
+            megabytes,
+            String::new(),
+            true,
+        );
         // What is only forwarded has no mark.
         stream[5].clear();
         [
