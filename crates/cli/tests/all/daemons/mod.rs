@@ -5,6 +5,7 @@ mod attached;
 mod c;
 mod draining;
 mod found;
+mod frames;
 mod listed;
 mod log;
 mod named;

@@ -1,13 +1,7 @@
 //! A host at a port that sends whatever it likes: a rack whose switch is in the kernel goes on, and says what it dropped.
-#![allow(
-    unsafe_code,
-    reason = "frames as they are leave and arrive through a socket that the standard library does not have"
-)]
 
-use std::ffi::CString;
-use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -17,36 +11,13 @@ use rackmem::dataplane::network;
 use rackmem::{Discipline, Locked, NodeHandle, NodeId, Rack, RackFile};
 use random::Dice;
 
+use super::frames::frames_of;
 use super::rig::{Home, eventually, text};
 use crate::shell::can_have_kernel;
 
 /// Bytes of Ethernet's head, and of that of IP.
 const ETHERNET: usize = 14;
 const IP: usize = 20;
-
-/// All frames of a device of this thread's network, as they are.
-fn frames_of(device: &str) -> io::Result<File> {
-    let all = u16::try_from(libc::ETH_P_ALL).expect("it is short").to_be();
-    let name = CString::new(device).expect("no zero in it");
-    // SAFETY: the name ends with a zero.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    // SAFETY: no memory is involved.
-    let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, all.into()) };
-    if socket < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just made it for this process, and nobody else knows of it.
-    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-    // SAFETY: plain numbers, for which 0 is a value.
-    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-    address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = all;
-    address.sll_ifindex = index.cast_signed();
-    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: the address is as long as is said, and outlives the call.
-    let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
-    if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(socket.into()) }
-}
 
 /// The network of a node that `rackmem up` has started: behind the switch's, in the order in which they were made.
 fn network_of(up: u32, node: usize) -> PathBuf {
