@@ -309,8 +309,11 @@ typedef struct rackmem_named {
   uint64_t opened;
   // The node on which it was made.
   uint16_t maker;
-  // The node that keeps the name, and what it names: with it both are lost.
+  // The node that keeps the name, and what it names: with it both are lost. With copies, the memory that outlives nodes: a number that no
+  // node has; of chains, the first node of the store.
   uint16_t home;
+  // How many nodes have it, as long as all are up; 1: it dies with its node.
+  uint16_t copies;
 } rackmem_named;
 
 #ifdef __cplusplus

@@ -80,8 +80,11 @@ pub struct RackmemNamed {
     pub opened: u64,
     /// The node on which it was made.
     pub maker: u16,
-    /// The node that keeps the name, and what it names: with it both are lost.
+    /// The node that keeps the name, and what it names: with it both are lost. With copies, the memory that outlives nodes: a number that no
+    /// node has; of chains, the first node of the store.
     pub home: u16,
+    /// How many nodes have it, as long as all are up; 1: it dies with its node.
+    pub copies: u16,
 }
 
 /// A name as C says it, and what is to be done with it.
@@ -381,7 +384,7 @@ pub unsafe extern "C" fn rackmem_names(
 }
 
 fn for_c(info: &NamedInfo) -> Result<RackmemNamed, Failure> {
-    let NamedInfo { spec, addr, making, maker, opened, .. } = info;
+    let NamedInfo { spec, addr, making, maker, opened, copies, .. } = info;
     let kind = match spec.discipline {
         Discipline::Locked => RackmemKind::Rwlock,
         Discipline::Coherent => RackmemKind::Value,
@@ -407,6 +410,7 @@ fn for_c(info: &NamedInfo) -> Result<RackmemNamed, Failure> {
         opened: *opened,
         maker: maker.0,
         home: addr.home().0,
+        copies: u16::from(*copies),
     })
 }
 

@@ -208,7 +208,7 @@ static void lists(rackmem_thread closed) {
     size_t count;
     GOOD(rackmem_names(thread, NULL, named, 8, &count));
     CHECK(count == 3 && strcmp(named[0].name, "hits") == 0 && strcmp(named[2].name, "table") == 0);
-    CHECK(named[0].kind == RACKMEM_KIND_WORDS && named[0].len == 8 && named[0].count == 16);
+    CHECK(named[0].copies == 1 && named[0].kind == RACKMEM_KIND_WORDS && named[0].len == 8 && named[0].count == 16);
     CHECK(named[1].kind == RACKMEM_KIND_OBJECTS && named[2].kind == RACKMEM_KIND_CHAINS && named[2].len == 1 << 16);
     GOOD(rackmem_names(there, "pag", named, 1, &count));
     CHECK(count == 1 && strcmp(named[0].name, "pages") == 0);

@@ -91,6 +91,14 @@ int main(int count, char **arguments) {
         DO(rackmem_keep_copies(thread, true));
         DO(rackmem_alloc(thread, 8, node, &memory));
         DO(rackmem_rwlock_create_regions(thread, node, ROOM, &regions));
+        rackmem_rwlock kept;
+        rackmem_named named;
+        size_t names;
+        DO(rackmem_rwlock_named(thread, "kept", RACKMEM_CREATE, NULL, 8, NULL, &kept));
+        DO(rackmem_names(thread, "kept", &named, 1, &names));
+        CHECK(names == 1 && named.copies == 2);
+        DO(rackmem_rwlock_close(kept));
+        DO(rackmem_name_remove(thread, "kept"));
         DO(rackmem_keep_copies(thread, false));
         printf("%llu %llu %llu %llu %llu %llu\n", (unsigned long long)rackmem_rwlock_address(lock),
                (unsigned long long)rackmem_words_address(words), (unsigned long long)rackmem_objects_address(objects),
