@@ -44,8 +44,6 @@ mod draining;
 mod driver;
 mod faults;
 mod in_flight;
-#[cfg(test)]
-mod joining_tests;
 pub mod lease;
 mod listing;
 mod log;

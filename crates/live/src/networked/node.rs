@@ -45,11 +45,6 @@ pub struct NodeSetup {
     pub scheduling: Scheduling,
     /// A random number that names this incarnation of the node.
     pub session: Session,
-    /// How long joining may take.
-    pub timeout: Duration,
-    /// And how long while nobody has been heard. Not shorter once somebody has: the switch may begin the rack with this incarnation at any
-    /// moment, and to it the next one would be another process.
-    pub unheard: Duration,
     /// Where mapped memory lies in this process; the same in all that exchange pointers into it.
     pub map_base: u64,
     /// Faults there are resolved by the threads that have them.
@@ -115,14 +110,21 @@ pub struct NetworkedNode {
 }
 
 impl NetworkedNode {
-    /// Joins the rack: waits until the coordinator has begun an epoch with this node in it.
+    /// Joins the rack: waits until the coordinator has begun an epoch with this node in it, as long as `go_on` says so, which is asked
+    /// several times a second and told why it has not. The incarnation is the same all the time: the coordinator may begin with it at
+    /// any moment, and to it another one would be another process.
     ///
     /// # Errors
-    /// If that does not happen before the timeout, or cannot happen.
+    /// If `go_on` says that it is enough, or it cannot happen; [`JoinError::NoAnswer`] also if this incarnation was taken for dead
+    /// before it knew of the rack.
     ///
     /// # Panics
     /// If the system gives no thread.
-    pub fn join(setup: &NodeSetup, transport: Arc<dyn Transport>) -> Result<Arc<Self>, JoinError> {
+    pub fn join(
+        setup: &NodeSetup,
+        transport: Arc<dyn Transport>,
+        go_on: &mut dyn FnMut(&JoinError) -> bool,
+    ) -> Result<Arc<Self>, JoinError> {
         let started = Instant::now();
         let mut member = Member::new(
             MemberConfig {
@@ -135,7 +137,7 @@ impl NetworkedNode {
             },
             Nanos::ZERO,
         );
-        let view = await_view(&mut member, &*transport, started, setup)?;
+        let view = await_view(&mut member, &*transport, started, go_on)?;
         let incarnation = view.incarnations[setup.id.index()].expect("a member is alive in its first view");
         let returned = member.roster().entries[setup.id.index()].returned;
         // This process may know of nodes that were added, or not: what the rack began with, the switch says.
@@ -483,22 +485,27 @@ fn send_control(transport: &dyn Transport, message: &Message) {
     transport.flush(&mut out);
 }
 
-/// Beats until the coordinator has begun an epoch with this member.
+/// Beats until the coordinator has begun an epoch with this member, or it is enough.
 fn await_view(
     member: &mut Member,
     transport: &dyn Transport,
     started: Instant,
-    setup: &NodeSetup,
+    go_on: &mut dyn FnMut(&JoinError) -> bool,
 ) -> Result<View, JoinError> {
+    const ASK_EVERY: Duration = Duration::from_millis(100);
     let handshakes = transport.handshakes();
     let refusal = || handshakes.as_ref()?.refusal(PeerId::SWITCH).filter(|one| one.reason.is_final());
     // Of an earlier attempt to join, with the same transport.
     let former = refusal();
-    let patience = || {
-        let heard = transport.counters().counts().received > 0;
-        if heard { setup.timeout } else { setup.unheard.min(setup.timeout) }
-    };
-    while started.elapsed() < patience() {
+    let mut ask_after = ASK_EVERY;
+    while !member.is_over() {
+        if started.elapsed() >= ask_after {
+            let why = if member.is_unlisted() { JoinError::Unlisted } else { JoinError::NoAnswer };
+            if !go_on(&why) {
+                return Err(why);
+            }
+            ask_after = started.elapsed() + ASK_EVERY;
+        }
         if let Some(refusal) = refusal().filter(|one| former.as_ref() != Some(one)) {
             return Err(JoinError::Refused(refusal));
         }
@@ -526,5 +533,5 @@ fn await_view(
             transport.wait(member.next_deadline().saturating_sub(now).min(Nanos::from_millis(10)));
         }
     }
-    Err(if member.is_unlisted() { JoinError::Unlisted } else { JoinError::NoAnswer })
+    Err(JoinError::NoAnswer)
 }

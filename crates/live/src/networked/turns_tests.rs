@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use membership::{Session, Timing};
 use node::Directory;
@@ -147,10 +147,10 @@ fn join(id: NodeId, transport: Arc<dyn Transport>) -> Arc<NetworkedNode> {
         timing: timing(),
         scheduling: Scheduling::Fair,
         session: Session(7 + u64::from(id.0)),
-        timeout: TIMEOUT,
-        unheard: TIMEOUT,
     };
-    NetworkedNode::join(&setup, transport).expect("the switch is there")
+    let began = Instant::now();
+    let joined = NetworkedNode::join(&setup, transport, &mut |_| began.elapsed() < TIMEOUT);
+    joined.expect("the switch is there")
 }
 
 /// Asks the home for something that only it can answer.
