@@ -31,7 +31,7 @@ enum Outcome {
 fn expected(kind: TransportKind, table: &str, setting: &Setting) -> Outcome {
     let shm = kind == TransportKind::SharedMemory;
     match (table, setting.name, setting.agreement) {
-        (_, "key" | "mtu" | "data_plane" | "ports" | "keep", _)
+        (_, "key" | "mtu" | "data_plane" | "ports" | "hook" | "keep", _)
         | ("[switch]" | "[[node]]", "listen" | "advertise", _)
             if shm =>
         {
