@@ -78,7 +78,7 @@ const SHORTER: u64 = 12;
 /// Packets of a flood.
 const FLOOD: u64 = 64 << 10;
 /// Bytes of a stream beside the rack.
-const STREAM: u64 = 256 << 20;
+const STREAM: u64 = 64 << 20;
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), Fault> {
