@@ -79,7 +79,7 @@ fn the_switch_in_the_kernel_is_measured_beside_the_one_in_a_process() {
         return;
     }
     let temporary = Temporary::new("wire");
-    let args = ["bench", "wire", "--rounds", "3", "--millis", "100", "--sharing", "0,100"];
+    let args = ["bench", "wire", "--rounds", "1", "--millis", "100", "--sharing", "0,100"];
     let report = temporary.json(&[&args[..], &["--records", "100", "--operations", "500"]].concat());
     let measured = |it: &serde_json::Value| ["measured", "yardstick", "ratio"].map(|name| it[name].as_f64());
     let is_some = |it: &serde_json::Value| measured(it).into_iter().all(|value| value > Some(0.0));
@@ -100,7 +100,7 @@ fn the_switch_in_the_kernel_is_measured_beside_the_one_in_a_process() {
     assert_eq!(mixes.iter().map(|it| it["workload"].as_str()).collect::<Vec<_>>(), ["A", "B", "C"].map(Some));
     assert!(mixes.iter().all(|it| is_some(&it["rate"])), "{report}");
     let figures = temporary.path("figures");
-    let args = ["bench", "wire", "--rounds", "3", "--millis", "10", "--figures", figures.to_str().unwrap()];
+    let args = ["bench", "wire", "--rounds", "1", "--millis", "10", "--figures", figures.to_str().unwrap()];
     assert!(temporary.command(&args).output().unwrap().status.success());
     for (name, lines) in [("live-9", 6), ("live-10", 6), ("live-11a", 5), ("live-11b", 5)] {
         let data = std::fs::read_to_string(figures.join(format!("{name}.csv"))).unwrap();
