@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::ValueEnum as _;
 use rackmem::rack_file::{DataPlane, Hook, Ports};
 use rackmem::{Ended, RackFile, SwitchProcess};
 use tracing::{info, warn};
@@ -72,7 +73,7 @@ enum Where {
 
 /// Where the program sees what comes in at a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum HookAt {
+enum HookAt {
     /// At the traffic control
     Tc,
     /// In the device's driver, which has to know how
@@ -98,7 +99,8 @@ impl Args {
         if !in_kernel {
             let port = self.ports.first().map(|port| format!("--port {port}"));
             let keep = self.keep.as_ref().map(|keep| format!("--keep {}", keep.display()));
-            let hook = self.hook.map(|_| "--hook".to_owned());
+            let hook =
+                self.hook.and_then(|hook| Some(format!("--hook {}", hook.to_possible_value()?.get_name())));
             return match port.or(hook).or(keep) {
                 None => Ok(DataPlane::Process),
                 Some(flag) => Err(Fault::usage(format_args!(

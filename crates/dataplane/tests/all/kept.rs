@@ -17,12 +17,21 @@ use wire::{LockEnd, NodeId, SwitchEpoch};
 
 /// Runs something at a rack's switch, with a file system of bpf. It is skipped where that is not permitted.
 fn at_switch(name: &str, work: impl FnOnce(&Path, &Ports) + Send) {
+    at_switch_of(Network::with_programs_in_drivers, name, work);
+}
+
+/// The same in a network that is made so.
+fn at_switch_of(
+    made: impl FnOnce(Network) -> io::Result<Network>,
+    name: &str,
+    work: impl FnOnce(&Path, &Ports) + Send,
+) {
     let required = env::var("RACKMEM_NEEDS_KERNEL").is_ok();
     if let Err(why) = network::can_run() {
         assert!(!required, "no switch in the kernel: {why}");
         return;
     }
-    let network = Network::new(2).and_then(Network::with_programs_in_drivers).expect("it could be had");
+    let network = Network::new(2).and_then(made).expect("it could be had");
     let path = env::temp_dir().join(format!("rackmem-{}-{name}", process::id()));
     fs::create_dir(&path).expect("nobody else has the name");
     let command = |command: &str, args: &[&str]| {
@@ -162,6 +171,16 @@ fn programs_in_drivers_are_where_they_are_asked_for() {
         );
         let probed = Ports { hook: None, ..lo };
         assert_eq!(hooks(&mut attach(2, &probed, None)), ["tcx/ingress"], "where it can be");
+    });
+}
+
+/// What a program in a driver sends on would be lost there, packet by packet.
+#[test]
+fn programs_in_drivers_need_ports_that_send_on_what_they_are_given() {
+    at_switch_of(Ok, "sends-on", |_, ports| {
+        let in_drivers = Ports { hook: Some(Hook::Driver), ..ports.clone() };
+        let refused = try_attach(2, &in_drivers, None).expect_err("the other ends do not merge").to_string();
+        assert!(refused.starts_with("port p0: cannot send on what drivers give it"), "{refused}");
     });
 }
 

@@ -31,13 +31,13 @@ mod stages;
 mod tag;
 
 use alloc::vec::Vec;
+
 pub(crate) use assembler::Label;
 pub use assembler::{Code, Map, Named, TooLong};
 pub use datagram::DatagramTerms;
 pub(crate) use emitter::{Emitter, List, Word};
 pub use emitter::{Frames, Hook, Output};
 pub use instruction::Instruction;
-
 pub use memory::{ArrayLayout, Datagrams, SCRATCH_BYTES, StateLayout};
 
 /// A program for the kernel, and what it needs.

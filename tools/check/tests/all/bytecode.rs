@@ -2,7 +2,7 @@
 
 use check::bytecode::Machine;
 use switch::coherence::{Switch, SwitchConfig};
-use switch::ebpf::{Code, Frames, Hook, Instruction, KernelProgram, Map, Named, verdict};
+use switch::ebpf::{Code, Frames, Hook, Instruction, KernelProgram, Map, Named, in_turn, verdict};
 
 const fn instruction(code: u8, to: u8, from: u8, offset: i16, number: i32) -> Instruction {
     Instruction { code, to, from, offset, number }
@@ -51,6 +51,19 @@ fn a_sound_program_comes_to_its_verdict() {
         run_with_lock(&[&LOCK, &[call(TAKE)], &LOCK, &[call(LET_GO), TAKEN, EXIT]]),
         Ok(verdict::TAKEN)
     );
+}
+
+/// A driver runs one program only.
+#[test]
+fn the_second_of_two_programs_in_turn_sees_what_the_first_lets_go_on() {
+    let ends = |with: u32| vec![instruction(0xb7, 0, 0, 0, with as i32), EXIT];
+    let (taken, passed) = (verdict::taken(Hook::Driver), verdict::passed(Hook::Driver));
+    // R0 becomes the upper half of R1: where the packet is.
+    let looks = vec![instruction(0xbf, 0, 1, 0, 0), instruction(0x77, 0, 0, 0, 32), EXIT];
+    let packet = run(looks.clone(), &[]);
+    assert_eq!(run(in_turn([&ends(taken), &looks]), &[]), Ok(taken), "the first has taken it");
+    assert_eq!(run(in_turn([&ends(passed), &looks]), &[]), packet);
+    assert_eq!(run(in_turn([&ends(passed), &ends(passed)]), &[]), Ok(passed), "it is for neither");
 }
 
 #[test]

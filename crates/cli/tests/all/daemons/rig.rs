@@ -26,6 +26,18 @@ pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// The networks that this `rackmem up` has made, the switch's first: in the order in which it opened them.
+pub(crate) fn networks(up: u32) -> Vec<PathBuf> {
+    let open = fs::read_dir(format!("/proc/{up}/fd")).unwrap().map(|entry| entry.unwrap());
+    let is_network = |entry: &fs::DirEntry| {
+        fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().starts_with("net:"))
+    };
+    let number = |entry: fs::DirEntry| entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
+    let mut numbers: Vec<_> = open.filter(is_network).filter_map(number).collect();
+    numbers.sort_unstable();
+    numbers.into_iter().map(|number| format!("/proc/{up}/fd/{number}").into()).collect()
+}
+
 /// What is answered to a GET, with its head.
 pub(crate) fn page(address: &str, path: &str) -> String {
     let mut connection = TcpStream::connect(address).unwrap();

@@ -1,8 +1,6 @@
 //! A host at a port that sends whatever it likes: a rack whose switch is in the kernel goes on, and says what it dropped.
 
-use std::fs;
 use std::io::{Read as _, Write as _};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,24 +10,12 @@ use rackmem::{Discipline, Locked, NodeHandle, NodeId, Rack, RackFile};
 use random::Dice;
 
 use super::frames::frames_of;
-use super::rig::{Home, eventually, text};
+use super::rig::{Home, eventually, networks, text};
 use crate::shell::can_have_kernel;
 
 /// Bytes of Ethernet's head, and of that of IP.
 const ETHERNET: usize = 14;
 const IP: usize = 20;
-
-/// The network of a node that `rackmem up` has started: behind the switch's, in the order in which they were made.
-fn network_of(up: u32, node: usize) -> PathBuf {
-    let open = fs::read_dir(format!("/proc/{up}/fd")).unwrap().map(|entry| entry.unwrap());
-    let is_network = |entry: &fs::DirEntry| {
-        fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().starts_with("net:"))
-    };
-    let number = |entry: fs::DirEntry| entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
-    let mut numbers: Vec<_> = open.filter(is_network).filter_map(number).collect();
-    numbers.sort_unstable();
-    format!("/proc/{up}/fd/{}", numbers[1 + node]).into()
-}
 
 /// A frame that was seen, or something like it.
 fn wrong(dice: &mut Dice, seen: &[Vec<u8>]) -> Vec<u8> {
@@ -88,7 +74,7 @@ fn a_host_that_sends_whatever_it_likes_does_not_disturb_a_rack() {
         *lock.write(here).unwrap() += 1;
         counted.fetch_add(1, Ordering::Relaxed);
     };
-    let network = network_of(up.id(), 2);
+    let network = &networks(up.id())[1 + 2];
     thread::scope(|scope| {
         for rack in &racks {
             let (over, count, lock) = (&over, &count, &lock);
@@ -101,7 +87,7 @@ fn a_host_that_sends_whatever_it_likes_does_not_disturb_a_rack() {
             });
         }
         let storm = scope.spawn(|| {
-            network::enter(&network).unwrap();
+            network::enter(network).unwrap();
             let mut frames = frames_of("port").unwrap();
             let mut seen = Vec::new();
             // What node 2 sends to the switch, with its tags, and what it receives.

@@ -2,7 +2,6 @@
 //!
 //! Skipped where the machine does not permit that (it takes root); with `RACKMEM_HOSTS=required` that is a failure.
 
-use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +10,7 @@ use std::{env, fs, thread};
 
 use rackmem::{Discipline, NodeId, Rack, RackFile};
 
-use super::rig::{Home, eventually, text};
+use super::rig::{Home, eventually, networks, text};
 use crate::shell::can_have_kernel;
 
 #[test]
@@ -67,6 +66,19 @@ fn a_rack_over_wires_comes_up_with_its_switch_in_the_kernel_and_leaves_nothing()
     eventually("the children end and take the files along", || home.is_clean());
 }
 
+#[test]
+fn what_is_for_programs_in_the_kernel_is_refused_where_there_are_none() {
+    let home = Home::new("no-kernel");
+    let text = home.output(&["rack-file", "--nodes", "1", "--port", &super::rig::free_port().to_string()]);
+    let file = home.write("rack.toml", &text);
+    for (flag, value) in [("--port", "eth1"), ("--hook", "xdp"), ("--keep", "/sys/fs/bpf/rackmem")] {
+        let refused = home.mistake(&["switch", "--config", &file, flag, value], 2);
+        assert!(refused.contains(&format!("{flag} {value} is for a program in the kernel")), "{refused}");
+    }
+    let refused = home.mistake(&["switch", "--config", &file, "--hook", "nic"], 2);
+    assert!(refused.contains("possible values: tc, xdp"), "{refused}");
+}
+
 /// A file system of bpf, as long as this is there.
 struct Kept(PathBuf);
 
@@ -106,15 +118,11 @@ impl Drop for AtEnd<'_> {
 
 /// Starts another switch in the network of the one that `rackmem up` has started.
 fn beside(home: &Home, up: u32) -> std::process::Child {
-    let open = fs::read_dir(format!("/proc/{up}/fd")).unwrap().map(|entry| entry.unwrap());
-    let is_network = |entry: &fs::DirEntry| {
-        fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().starts_with("net:"))
-    };
-    let number = |entry: fs::DirEntry| entry.file_name().to_str().and_then(|name| name.parse::<RawFd>().ok());
-    // The switch's was the first to be opened.
-    let first = open.filter(is_network).filter_map(number).min().expect("the switch has a network");
     let mut command = home.within(Command::new("nsenter"));
-    command.arg(format!("--net=/proc/{up}/fd/{first}")).arg(crate::COMMAND).args(["switch", "--config"]);
+    command
+        .arg(format!("--net={}", networks(up)[0].display()))
+        .arg(crate::COMMAND)
+        .args(["switch", "--config"]);
     command.arg(home.rack_file()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command.spawn().unwrap()
 }

@@ -99,6 +99,8 @@ fn a_program_in_the_kernel_takes_an_address_of_ipv4_and_a_key() {
         refused(&in_kernel("data_plane = \"nic\"")),
         "rack.toml:5: no switch's program runs in `nic`: write data_plane = \"kernel\" or \"process\""
     );
+    let elsewhere = refused(&in_kernel("data_plane = \"kernel\"\nhook = \"nic\""));
+    assert!(elsewhere.contains("no port has a place `nic` for programs: write hook = \"tc\""), "{elsewhere}");
     let shm = SHM.replace("[[node]]\nid = 0", "[switch]\ndata_plane = \"kernel\"\n[[node]]\nid = 0");
     let refusal = refused(&shm);
     assert!(
