@@ -583,7 +583,7 @@ enum rackmem_status rackmem_unpin(struct rackmem_pinned pin);
 uint64_t rackmem_address_of(struct rackmem_rack rack,
                             const void *pointer);
 
-// Where an address of the rack is in every process that maps it; null if this process has mapped nothing yet, or the address is
+// Where an address of the rack is in every process that maps it; null if this process cannot map memory, or the address is
 // further into its node's memory than can be mapped. Any OS thread.
 void *rackmem_pointer_to(struct rackmem_rack rack,
                          uint64_t address);
@@ -768,6 +768,13 @@ enum rackmem_status rackmem_rwlock_guard(struct rackmem_rwlock lock,
 // there. `RACKMEM_UNALLOCATED`: that memory was freed meanwhile; the region stays. The OS thread that uses its thread.
 enum rackmem_status rackmem_rwlock_unguard(struct rackmem_rwlock lock,
                                            uint64_t address);
+
+// Maps what a lock over regions has taken in (`rackmem_rwlock_guard`): whenever the lock is held through this handle, `rackmem_rwlock_region`
+// says a pointer that is the same in every process of the rack, `rackmem_pointer_to` of the memory's address. It goes to the bytes
+// themselves until the lock is released. An access while the lock is not held, or a store while it is held to read, ends the process with a line that
+// names the lock. That memory is whole pages: a multiple of the rack's block size has them; `RACKMEM_INVALID_ARGUMENT` of whatever takes
+// the lock, if it is not. It ends when the handle is closed. Of processes that have joined. The OS thread that uses its thread.
+enum rackmem_status rackmem_rwlock_map(struct rackmem_rwlock lock);
 
 // Allocates `len` bytes of memory at node `home` that locks over regions take in (`rackmem_rwlock_guard`). What is in it is not
 // defined. It is taken in as a whole: all say this length. The OS thread that uses `thread`.

@@ -43,7 +43,9 @@ impl From<MapError> for Failure {
     fn from(error: MapError) -> Self {
         match error {
             MapError::Memory(why) => why.into(),
-            MapError::Unaligned { .. } => Self::new(RackmemStatus::InvalidArgument, error),
+            MapError::Unaligned { .. } | MapError::NoPages { .. } => {
+                Self::new(RackmemStatus::InvalidArgument, error)
+            }
             _ => Self::new(RackmemStatus::CannotOpen, error),
         }
     }
@@ -153,7 +155,7 @@ pub extern "C" fn rackmem_address_of(rack: RackmemRack, pointer: *const c_void) 
     address
 }
 
-/// Where an address of the rack is in every process that maps it; null if this process has mapped nothing yet, or the address is
+/// Where an address of the rack is in every process that maps it; null if this process cannot map memory, or the address is
 /// further into its node's memory than can be mapped. Any OS thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn rackmem_pointer_to(rack: RackmemRack, address: u64) -> *mut c_void {

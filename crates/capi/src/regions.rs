@@ -28,6 +28,38 @@ pub(crate) fn open_regions(
     open(turn, to, lock.as_bytes(), lock.room(), making)
 }
 
+/// Shows the regions of a lock that is held and mapped, where its pointers say.
+pub(crate) fn show(lock: &mut Lock) -> Result<(), Failure> {
+    let Some(mapped) = lock.mapped.clone() else { return Ok(()) };
+    let writes = matches!(lock.held, Some(Guard::Write(_)));
+    look(lock, |regions| mapped.show(regions, writes))?.map_err(Into::into)
+}
+
+/// What [`show`] has shown is not any more: before the lock is left, or its list changes. What was written there counts from now on.
+pub(crate) fn hide(lock: &mut Lock) {
+    let Some(mapped) = lock.mapped.clone() else { return };
+    match lock.held {
+        Some(Guard::Read(_)) => mapped.hide(),
+        // The regions were such when they were shown.
+        Some(Guard::Write(_)) => _ = change(lock, |regions| Ok(mapped.take_back(regions))),
+        None => {}
+    }
+}
+
+/// Changes the list of a lock that is held to write; what is mapped of it is what the list is then.
+fn change_list<R>(
+    lock: &mut Lock,
+    work: impl FnOnce(&mut RegionsWriteGuard<'static>) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    if !matches!(lock.held, Some(Guard::Write(_))) || lock.mapped.is_none() {
+        return change(lock, work);
+    }
+    hide(lock);
+    let done = change(lock, work);
+    let shown = show(lock);
+    done.and_then(|done| shown.map(|()| done))
+}
+
 /// The regions of a lock, which is held to write: they change.
 fn change<R>(
     lock: &mut Lock,
@@ -135,10 +167,13 @@ pub unsafe extern "C" fn rackmem_rwlock_region(
             unsafe { (To::cleared(data, "data", std::ptr::null_mut())?, To::cleared(len, "len", 0)?) };
         let (place, count) = look(open, |regions| (regions.place(number), regions.len()))?;
         let place = place.ok_or(RegionsError::NoSuchRegion { number, count })?;
+        let mapped = open.mapped.clone();
+        let pointer =
+            mapped.and_then(|mapped| look(open, |regions| mapped.pointer(regions, number)).transpose());
         let words = open.held.as_ref().expect("it was looked at").words();
         // Words that threads may write to where they are shared; through pointers, too.
         let first = words.as_ptr().cast_mut().cast::<u8>();
-        to.set(first.wrapping_add(place.start).cast());
+        to.set(pointer.transpose()?.unwrap_or(first.wrapping_add(place.start)).cast());
         to_len.set(place.len());
         Ok(RackmemStatus::Ok)
     })
@@ -159,7 +194,7 @@ pub unsafe extern "C" fn rackmem_rwlock_region_add(
     with::<Lock>(lock.id, |_, open| {
         // SAFETY: the caller promises it.
         let to = unsafe { To::at(number, "number") }?;
-        to.set(change(open, |regions| Ok(regions.push(len)?))?);
+        to.set(change_list(open, |regions| Ok(regions.push(len)?))?);
         Ok(RackmemStatus::Ok)
     })
 }
@@ -173,7 +208,7 @@ pub extern "C" fn rackmem_rwlock_region_resize(
     len: usize,
 ) -> RackmemStatus {
     with::<Lock>(lock.id, |_, open| {
-        change(open, |regions| Ok(regions.resize(number, len)?))?;
+        change_list(open, |regions| Ok(regions.resize(number, len)?))?;
         Ok(RackmemStatus::Ok)
     })
 }
@@ -183,7 +218,7 @@ pub extern "C" fn rackmem_rwlock_region_resize(
 #[unsafe(no_mangle)]
 pub extern "C" fn rackmem_rwlock_region_remove(lock: RackmemRwlock, number: usize) -> RackmemStatus {
     with::<Lock>(lock.id, |_, open| {
-        change(open, |regions| Ok(regions.remove(number)?))?;
+        change_list(open, |regions| Ok(regions.remove(number)?))?;
         Ok(RackmemStatus::Ok)
     })
 }
@@ -204,7 +239,7 @@ pub extern "C" fn rackmem_rwlock_guard(lock: RackmemRwlock, address: u64, len: u
                 "this thread holds another lock over that memory: unlock it first",
             ));
         }
-        change(open, |regions| Ok(regions.take_in(turn.handle(), addr, len)?))?;
+        change_list(open, |regions| Ok(regions.take_in(turn.handle(), addr, len)?))?;
         Ok(RackmemStatus::Ok)
     })
 }
@@ -215,11 +250,37 @@ pub extern "C" fn rackmem_rwlock_guard(lock: RackmemRwlock, address: u64, len: u
 #[unsafe(no_mangle)]
 pub extern "C" fn rackmem_rwlock_unguard(lock: RackmemRwlock, address: u64) -> RackmemStatus {
     with::<Lock>(lock.id, |turn, open| {
-        change(open, |regions| {
+        change_list(open, |regions| {
             let addr = Some(GlobalAddr::from_bits(address));
             let number = (0..regions.len()).find(|number| regions.taken_from(*number) == addr);
             Ok(regions.give_back(turn.handle(), number.ok_or_else(|| is_none(address))?)?)
         })?;
+        Ok(RackmemStatus::Ok)
+    })
+}
+
+/// Maps what a lock over regions has taken in (`rackmem_rwlock_guard`): whenever the lock is held through this handle, `rackmem_rwlock_region`
+/// says a pointer that is the same in every process of the rack, `rackmem_pointer_to` of the memory's address. It goes to the bytes
+/// themselves until the lock is released. An access while the lock is not held, or a store while it is held to read, ends the process with a line that
+/// names the lock. That memory is whole pages: a multiple of the rack's block size has them; `RACKMEM_INVALID_ARGUMENT` of whatever takes
+/// the lock, if it is not. It ends when the handle is closed. Of processes that have joined. The OS thread that uses its thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn rackmem_rwlock_map(lock: RackmemRwlock) -> RackmemStatus {
+    with::<Lock>(lock.id, |_, open| {
+        if open.mapped.is_some() {
+            return Ok(RackmemStatus::Ok);
+        }
+        let regions = open.bytes().regions().ok_or_else(|| {
+            Failure::new(
+                RackmemStatus::InvalidArgument,
+                "the lock is none over regions: nothing of it is mapped",
+            )
+        })?;
+        open.mapped = Some(regions.map()?);
+        // It may be held already.
+        if open.held.is_some() {
+            show(open).inspect_err(|_| open.mapped = None)?;
+        }
         Ok(RackmemStatus::Ok)
     })
 }

@@ -6,11 +6,14 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use rackmem::{BytesReadGuard, BytesWriteGuard, Error, GlobalAddr, LockedBytes, NodeHandle, NodeId};
+use rackmem::{
+    BytesReadGuard, BytesWriteGuard, Error, GlobalAddr, LockedBytes, MappedRegions, NodeHandle, NodeId,
+};
 
 use crate::handles::{Align256, Slot, Turn, ask, close, end, kind, with, with_thread};
 use crate::pointer::To;
 use crate::rack::{RackmemThread, Thread};
+use crate::regions;
 use crate::status::{Failure, RackmemStatus};
 
 /// The bit of the first word of a lock's region that says that its data are poisoned.
@@ -35,6 +38,8 @@ pub(crate) struct Lock {
     /// of another one, what was found there.
     clean: u64,
     is_named: bool,
+    /// While it is held, its regions are shown by this.
+    pub(crate) mapped: Option<MappedRegions>,
 }
 
 pub(crate) enum Guard {
@@ -95,6 +100,7 @@ impl Lock {
     /// What to do when its handle goes: before the lock does, which the guard borrows. If it is held for writing, nobody knows whether
     /// that was done.
     pub(crate) fn abandon(&mut self) {
+        regions::hide(self);
         if let Some(Guard::Write(guard)) = self.held.take()
             && let Some((state, ..)) = parts(guard.words())
         {
@@ -113,6 +119,11 @@ impl Lock {
         }
         self.held = Some(guard);
         Ok((data, state & POISONED != 0))
+    }
+
+    /// The bytes, whether it is held or not.
+    pub(crate) const fn bytes(&self) -> &LockedBytes {
+        &self.bytes
     }
 
     fn wait(&self, handle: &mut NodeHandle, write: bool, wait: Wait) -> Result<Option<Guard>, Failure> {
@@ -174,6 +185,10 @@ unsafe fn take(lock: RackmemRwlock, data: *mut *mut u8, write: bool, wait: Wait)
             ));
         };
         let (data, is_poisoned) = open.enter(guard)?;
+        if let Err(why) = regions::show(open) {
+            open.held = None;
+            return Err(why);
+        }
         to.set(data);
         if is_poisoned {
             return Err(Failure::new(
@@ -207,7 +222,7 @@ pub(crate) fn open(
 ) -> Result<RackmemStatus, Failure> {
     let address = bytes.addr().bits();
     let clean = making.map_or(u64::MAX, |making| making << 1);
-    let lock = Lock { held: None, bytes, len, clean, is_named: making.is_some() };
+    let lock = Lock { held: None, bytes, len, clean, is_named: making.is_some(), mapped: None };
     let id = Slot::open(lock, Some(turn.slot()))?;
     turn.thread().locks.insert((address, id));
     to.set(RackmemRwlock { id });
@@ -315,6 +330,7 @@ pub unsafe extern "C" fn rackmem_rwlock_read(lock: RackmemRwlock, data: *mut *co
         // SAFETY: both handles are open, and the caller is the one OS thread that uses them; no call has the thread's turn.
         let (open, thread): (&mut Lock, &Thread) = unsafe { (slot.alone(), slot.thread().value()) };
         if open.held.is_none()
+            && open.mapped.is_none()
             && let Some(guard) = open.bytes.read_here(&thread.handle)
             && let Some((state, _, at)) = parts(guard.words())
             && state.load(Relaxed) == open.clean
@@ -351,6 +367,7 @@ pub unsafe extern "C" fn rackmem_rwlock_write(lock: RackmemRwlock, data: *mut *m
         // SAFETY: both handles are open, and the caller is the one OS thread that uses them; no call has the thread's turn.
         let (open, thread): (&mut Lock, &Thread) = unsafe { (slot.alone(), slot.thread().value()) };
         if open.held.is_none()
+            && open.mapped.is_none()
             && let Some(guard) = open.bytes.write_here(&thread.handle)
             && let Some((state, fence, at)) = parts(guard.words())
             && state.load(Relaxed) == open.clean
@@ -442,22 +459,28 @@ pub extern "C" fn rackmem_rwlock_unlock(lock: RackmemRwlock) -> RackmemStatus {
         && slot.thread().is_idle()
     {
         // SAFETY: the handle is open, and the caller is the one OS thread that uses it; no call has the thread's turn.
-        if let Some(guard) = unsafe { slot.alone() }.held.take() {
+        let open = unsafe { slot.alone() };
+        if open.mapped.is_none()
+            && let Some(guard) = open.held.take()
+        {
             drop(guard);
             return RackmemStatus::Ok;
         }
     }
-    unlock_nothing(lock)
+    unlock_mapped(lock)
 }
 
 #[cold]
 #[inline(never)]
-fn unlock_nothing(lock: RackmemRwlock) -> RackmemStatus {
-    with::<Lock>(lock.id, |_, open| match open.held.take() {
-        Some(_) => Ok(RackmemStatus::Ok),
-        None => Err(not_held(
-            "the lock is not held through this handle: unlock it with the one that has taken it",
-        )),
+fn unlock_mapped(lock: RackmemRwlock) -> RackmemStatus {
+    with::<Lock>(lock.id, |_, open| {
+        regions::hide(open);
+        match open.held.take() {
+            Some(_) => Ok(RackmemStatus::Ok),
+            None => Err(not_held(
+                "the lock is not held through this handle: unlock it with the one that has taken it",
+            )),
+        }
     })
 }
 

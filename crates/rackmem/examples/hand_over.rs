@@ -5,6 +5,7 @@
 //! cargo run --release -p rackmem --example hand_over          # an embedded rack: all machines on one thread
 //! cargo run --release -p rackmem --example hand_over shm      # a switch and nodes with transports of their own
 //! cargo run --release -p rackmem --example hand_over regions      # 64 regions of 64 B against one of 4 KiB; also `shm regions`
+//! cargo run --release -p rackmem --example hand_over shm mapped   # regions behind pointers, against the same in the lock's own copy
 //! cargo run --release -p rackmem --example hand_over free         # locks that nobody has, granted by their home; also `shm free`
 //! valgrind --tool=callgrind target/release/examples/hand_over 100
 //! ```
@@ -100,6 +101,47 @@ fn compare_regions(nodes: &mut [NodeHandle]) {
     println!("64 regions of 64 B: {many} ns; one of 4 KiB: {one} ns; {:.2}x", many as f64 / one as f64);
 }
 
+/// Takes locks over so many pages of memory that they have taken in, and writes a word of it: in the lock's copy, or through a pointer.
+fn compare_mapped(nodes: &mut [NodeHandle]) {
+    const TIMES: usize = 400;
+    for pages in [1, 16, 250] {
+        let bytes = pages * 4096;
+        let lock = LockedRegions::new(&mut nodes[0], NodeId(1), bytes + 4096).expect("there is room");
+        let memory = nodes[0].alloc(bytes as u64, NodeId(1), Discipline::Locked).expect("there is room");
+        let taken_in =
+            lock.write(&mut nodes[0]).expect("nobody has it").take_in(&mut nodes[0], memory, bytes);
+        assert_eq!(taken_in, Ok(0), "it is memory for a lock");
+        let locks = [0, 1]
+            .map(|node| LockedRegions::at(&nodes[node], lock.addr(), bytes + 4096).expect("it is there"));
+        let mapped = [0, 1].map(|node| locks[node].map().expect("nodes have addresses of their own"));
+        let mut medians = [[0; 2]; 2];
+        for (moves, medians) in medians.iter_mut().enumerate() {
+            let mut times = [Vec::new(), Vec::new()];
+            for turn in 0..4 * TIMES {
+                // By turns one way and the other one: on one node, or on that which has not been there.
+                let (node, way) = (turn % 2 * moves, turn / 2 % 2);
+                let began = Instant::now();
+                if way == 0 {
+                    let mut regions = locks[node].write(&mut nodes[node]).expect("nobody stays inside");
+                    regions.values_mut::<u64>(0).expect("whole words")[0] += 1;
+                } else {
+                    let mut regions = mapped[node].write(&mut nodes[node]).expect("nobody stays inside");
+                    regions.get_mut(0).expect("it was taken in")[0] += 1;
+                }
+                times[way].push(began.elapsed().as_nanos() as u64);
+            }
+            for (times, median) in times.iter_mut().zip(medians) {
+                times.sort_unstable();
+                *median = times[times.len() / 2];
+            }
+        }
+        let [[here, here_mapped], [moved, moved_mapped]] = medians;
+        println!(
+            "{pages} pages: here {here} ns, mapped {here_mapped} ns; handed over {moved} ns, mapped {moved_mapped} ns"
+        );
+    }
+}
+
 /// A rack whose places have transports of their own.
 fn over_shared_memory(config: &Config, measure: impl FnOnce(Vec<NodeHandle>)) {
     let dir = std::env::temp_dir().join(format!("rackmem-hand-over-{}", std::process::id()));
@@ -108,20 +150,26 @@ fn over_shared_memory(config: &Config, measure: impl FnOnce(Vec<NodeHandle>)) {
             dir: PathBuf::from(&dir),
             me,
             // The largest that travels: regions with their list.
-            block: 16 << 10,
+            block: if config.lock_region == Config::default().lock_region {
+                16 << 10
+            } else {
+                config.lock_region
+            },
             ring_bytes: None,
             terms: Terms::default(),
         };
         Arc::new(shm::ShmTransport::open(&config).expect("shared memory"))
     };
-    let process = ProcessConfig::default();
-    let mut switch = SwitchProcess::new(config, &process, open(PeerId::SWITCH)).expect("a possible rack");
+    // Nodes of one process map memory apart from each other.
+    let process = |node: u64| ProcessConfig { map_base: (1 + node) << 44, ..ProcessConfig::default() };
+    let mut switch = SwitchProcess::new(config, &process(0), open(PeerId::SWITCH)).expect("a possible rack");
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| switch.run(&stop));
-        let join = |node| {
-            let (config, process, transport) = (config.clone(), &process, open(PeerId::node(node)));
-            scope.spawn(move || Rack::join_over(config, node, process, transport).expect("it joins"))
+        let join = |node: NodeId| {
+            let (config, process, transport) =
+                (config.clone(), process(node.0.into()), open(PeerId::node(node)));
+            scope.spawn(move || Rack::join_over(config, node, &process, transport).expect("it joins"))
         };
         let racks = [join(NodeId(0)), join(NodeId(1))].map(|rack| rack.join().expect("a rack"));
         measure(racks.iter().map(Rack::here).collect());
@@ -141,9 +189,14 @@ fn main() {
         true => Config { directory: Directory::Home, lock_copies: 64 << 20, ..config },
         false => config,
     };
-    let measure = |mut nodes: Vec<NodeHandle>| match has("regions") {
-        true => compare_regions(&mut nodes),
-        false => measure(nodes, has("free"), rounds),
+    let config = match has("mapped") {
+        true => Config { lock_region: 1 << 20, lock_copies: 64 << 20, ..config },
+        false => config,
+    };
+    let measure = |mut nodes: Vec<NodeHandle>| match (has("regions"), has("mapped")) {
+        (true, _) => compare_regions(&mut nodes),
+        (_, true) => compare_mapped(&mut nodes),
+        _ => measure(nodes, has("free"), rounds),
     };
     if has("shm") {
         return over_shared_memory(&config, measure);

@@ -43,8 +43,9 @@ pub use handle::{NodeHandle, WaitingAgent};
 pub use lock::{BlockLock, LockMode};
 pub use locked::{
     BytesReadGuard, BytesWriteGuard, HeldLock, HeldRegions, LockError, Locked, LockedBytes, LockedParts,
-    LockedReadGuard, LockedRegions, LockedWriteGuard, Many, Part, Parts, PartsGuard, PartsReadGuard,
-    PartsWriteGuard, RegionsError, RegionsReadGuard, RegionsWriteGuard, region_of,
+    LockedReadGuard, LockedRegions, LockedWriteGuard, Many, MappedReadGuard, MappedRegions, MappedWriteGuard,
+    Part, Parts, PartsGuard, PartsReadGuard, PartsWriteGuard, RegionsError, RegionsReadGuard,
+    RegionsWriteGuard, region_of,
 };
 pub use memory::{LockMemory, Memory, block_on};
 /// Bytes that a node's cache keeps for every block that it has capacity for, beside the block.

@@ -17,6 +17,7 @@ use crate::attach::Attached;
 use crate::config::{Config, ConfigError};
 use crate::handle::NodeHandle;
 use crate::lock::marks::Marks;
+use crate::locked::AllViews;
 use crate::locked::lasting::HeldLasting;
 use crate::named::NameService;
 use crate::peers::PeerWatch;
@@ -43,6 +44,8 @@ pub(crate) struct Inner {
     pub(crate) lasting: HeldLasting,
     /// What is known of who has block locks with copies.
     pub(crate) marks: Marks,
+    /// What this process sees of regions behind pointers.
+    pub(crate) views: AllViews,
 }
 
 impl Inner {
@@ -262,8 +265,9 @@ impl Rack {
             Places::Attached(_) => [].into(),
         };
         let handles = AtomicU64::new(0);
-        let (lasting, marks) = (HeldLasting::default(), Marks::default());
-        let inner = Arc::new(Inner { places, memories, reach, config, handles, hits, names, lasting, marks });
+        let (lasting, marks, views) = (HeldLasting::default(), Marks::default(), AllViews::default());
+        let inner =
+            Arc::new(Inner { places, memories, reach, config, handles, hits, names, lasting, marks, views });
         if let Places::Joined { node, .. } = &inner.places {
             let rack = Arc::downgrade(&inner);
             node.serve_names(Box::new(move |from, words| {

@@ -117,7 +117,8 @@ impl Process {
     fn ends_well(mut self, said: &mut impl std::io::Read) {
         let mut all = String::new();
         said.read_to_string(&mut all).unwrap();
-        assert!(self.0.wait().unwrap().success() && all.ends_with("ok\n"), "{all}");
+        let status = self.0.wait().unwrap();
+        assert!(status.success() && all.ends_with("ok\n"), "{status:?} {all}");
     }
 }
 
@@ -206,6 +207,41 @@ fn an_access_to_memory_that_is_freed_or_not_mapped_any_more_ends_the_process_wit
         let said = String::from_utf8_lossy(&ran.stderr);
         assert!(ran.status.signal() == Some(signal) && said.contains(says), "{:?}: {said}", ran.status);
         assert!(said.contains("rackmem: 2:0x"), "{said}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn three_processes_share_pointers_in_what_a_lock_guards() {
+    for (name, transport, config) in [
+        ("guarded-shm", TransportKind::SharedMemory, ""),
+        ("guarded-udp", TransportKind::Udp, ""),
+        ("guarded-copies", TransportKind::SharedMemory, COPIES),
+    ] {
+        let places = Places::start_some(name, transport, config, 0);
+        share_by("guarded.c", &places, &[("join", 0), ("join", 1), ("join", 2)], name);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_access_to_what_a_lock_guards_that_is_not_held_ends_the_process_with_a_line() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let library = library("librackmem_c.a");
+    let Some(program) = compiled(&source("guarded.c"), "guarded-last", C, &[library.to_str().unwrap()])
+    else {
+        return;
+    };
+    for how in ["load", "store"] {
+        let places = Places::start_some("guarded-last", TransportKind::SharedMemory, "", 2);
+        let ran = Command::new(&program).arg(places.file()).args([how, "2"]).output().unwrap();
+        let (lock, said) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+        let lock = rackmem::GlobalAddr::from_bits(lock.trim().parse().unwrap());
+        assert!(ran.status.signal() == Some(11), "{how}, {:?}: {said}", ran.status);
+        assert!(
+            said.contains(&format!("it is guarded by the lock at {lock}, which is not held here")),
+            "{said}"
+        );
     }
 }
 

@@ -57,7 +57,9 @@ fn every_function_of_the_header_is_called_as_it_is_meant_and_as_it_is_not() {
     let mut good = called(&table, &["GOOD", "FETCHING"]);
     // Those that take processes; of `up.c`, the tests of the command see to it that it runs.
     good.extend(
-        ["processes.c", "up.c", "mapped.c"].iter().flat_map(|name| called(&read(source(name)), &["DO"])),
+        ["processes.c", "up.c", "mapped.c", "guarded.c"]
+            .iter()
+            .flat_map(|name| called(&read(source(name)), &["DO"])),
     );
     good.extend(called(&table, &["CHECK"]));
     let bad = called(&table, &["WRONG", "BAD", "BAD_BUT_NULL", "BAD_IS_ZERO", "FETCHING"]);

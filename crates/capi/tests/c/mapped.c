@@ -135,7 +135,7 @@ int main(int count, char **arguments) {
     uint16_t node = (uint16_t)number(arguments[3]);
     DO(rackmem_join(arguments[1], node, &rack));
     DO(rackmem_thread_open(rack, node, &thread));
-    CHECK(rackmem_pointer_to(rack, 4096) == NULL);
+    CHECK(rackmem_pointer_to(rack, 4096) != NULL && rackmem_pointer_to(rack, (uint64_t)1 << 40) == NULL);
     if (count < 6) {
         DO(rackmem_alloc(thread, PAGES * PAGE, node, &address));
         /* Without a descriptor left there is no mapping, and with some there is. */

@@ -230,7 +230,10 @@ static void a_list_is_changed_by_its_writer_only(rackmem_thread closed_thread) {
     DO(rackmem_rwlock_write(bytes, &data));
     WRONG(RACKMEM_INDETERMINATE, rackmem_rwlock_region_add(bytes, 8, &made));
     WRONG(RACKMEM_INDETERMINATE, rackmem_rwlock_guard(bytes, memory, 8));
+    WRONG(RACKMEM_INVALID_ARGUMENT, rackmem_rwlock_map(bytes));
     DO(rackmem_rwlock_unlock(bytes));
+    /* Nodes of one process have no addresses of their own. */
+    WRONG(RACKMEM_CANNOT_OPEN, rackmem_rwlock_map(lock));
     DO(rackmem_rwlock_read(bytes, &seen));
     WRONG(RACKMEM_INDETERMINATE, rackmem_rwlock_regions(bytes, &count));
     DO(rackmem_rwlock_unlock(bytes));

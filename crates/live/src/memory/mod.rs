@@ -3,7 +3,7 @@
 //!
 //! Runs on every server of a live rack. The protocol machines of a node reach it through [`StoreOf`], one at
 //! a time, under the lock of their actor; application threads hit in [`Cache`] beside them, with no lock and
-//! without entering a machine. Everything but `huge_pages`, `regions/held` and two files of `pages` is safe code: blocks are arrays of
+//! without entering a machine. Everything but `huge_pages`, `regions/held` and five files of `pages` is safe code: blocks are arrays of
 //! atomic words, and whoever raced with a revocation finds out from the frame's word.
 //!
 //! | file | holds |
@@ -187,7 +187,7 @@ impl NodeMemory {
     ///
     /// # Panics
     /// If it was called before.
-    pub fn map(&self, addresses: Addresses, started: Instant) -> Result<(), (Refused, Addresses)> {
+    pub fn map(&self, addresses: &Addresses, started: Instant) -> Result<(), Refused> {
         let (block, frames) = (self.cache.block_size(), self.cache.frames());
         let pages = Pages::new(addresses, block, u64::from(frames) << block.shift(), (frames, started))?;
         assert!(self.pages.set(Arc::new(pages)).is_ok(), "pages are made once");

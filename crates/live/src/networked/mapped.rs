@@ -8,7 +8,7 @@
 use std::fmt;
 use std::io::Write as _;
 use std::sync::atomic::Ordering::Acquire;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -27,12 +27,14 @@ const LONGEST_CALL: Duration = Duration::from_secs(10);
 
 /// What a node has for mapping memory.
 pub(super) enum MappedMemory {
-    /// Addresses, and no page yet; none when the node has ended.
-    Reserved(Option<Addresses>),
+    /// Addresses, and no page yet.
+    Reserved(Addresses),
     /// Not even those.
     Refused(Arc<Refused>),
     /// [`NodeMemory::pages`](crate::memory::NodeMemory::pages), and the thread that waits for faults and ends of holds.
-    Ready(JoinHandle<()>),
+    Ready(Addresses, JoinHandle<()>),
+    /// The node has.
+    Ended,
 }
 
 /// Why memory was not mapped.
@@ -67,8 +69,16 @@ impl MappedMemory {
     /// Reserves the addresses when the node joins: later something else may have them.
     pub(super) fn reserve(setup: &NodeSetup, memories: usize) -> Self {
         match Addresses::reserve(setup.map_base, memories, setup.id) {
-            Ok(addresses) => Self::Reserved(Some(addresses.with_faults_in_place(setup.faults_in_place))),
+            Ok(addresses) => Self::Reserved(addresses.with_faults_in_place(setup.faults_in_place)),
             Err(why) => Self::Refused(Arc::new(why)),
+        }
+    }
+
+    fn addresses(&self) -> Result<Addresses, NotMapped> {
+        match self {
+            Self::Reserved(addresses) | Self::Ready(addresses, _) => Ok(addresses.clone()),
+            Self::Refused(why) => Err(NotMapped::Refused(Arc::clone(why))),
+            Self::Ended => Err(NotMapped::Ended),
         }
     }
 }
@@ -119,32 +129,35 @@ impl NetworkedNode {
 
     /// The pages, made when the first range is mapped.
     fn pages_to_map(&self) -> Result<Arc<Pages>, NotMapped> {
-        let mut mapping = self.mapping.lock().unwrap_or_else(PoisonError::into_inner);
-        let addresses = match &mut *mapping {
-            MappedMemory::Ready(_) => None,
-            MappedMemory::Refused(why) => return Err(NotMapped::Refused(Arc::clone(why))),
-            MappedMemory::Reserved(addresses) => addresses.take(),
-        };
-        if let Some(addresses) = addresses {
+        let mut mapping = self.mapping();
+        let addresses = mapping.addresses()?;
+        if let MappedMemory::Reserved(_) = &*mapping {
             // The machines find them from their next call on.
             let machines = self.actor.enter();
-            let made = self.memory.map(addresses, self.started);
+            let made = self.memory.map(&addresses, self.started);
             drop(machines);
-            match made {
-                Ok(()) => *mapping = MappedMemory::Ready(self.begin_mapping()),
-                Err((why, addresses)) => {
-                    *mapping = MappedMemory::Reserved(Some(addresses));
-                    return Err(NotMapped::Refused(Arc::new(why)));
-                }
-            }
+            made.map_err(|why| NotMapped::Refused(Arc::new(why)))?;
+            *mapping = MappedMemory::Ready(addresses, self.begin_mapping());
         }
         self.memory.pages().map(Arc::clone).ok_or(NotMapped::Ended)
     }
 
+    /// The addresses at which this process maps memory, whether it has done so or not.
+    ///
+    /// # Errors
+    /// If it cannot.
+    pub fn addresses(&self) -> Result<Addresses, NotMapped> {
+        self.mapping().addresses()
+    }
+
+    fn mapping(&self) -> MutexGuard<'_, MappedMemory> {
+        self.mapping.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Ends the thread that waits for faults, and waits for it: it has a share of the pages, and with them of the addresses.
     pub(super) fn end_mapping(&self) {
-        let mut mapping = self.mapping.lock().unwrap_or_else(PoisonError::into_inner);
-        if let MappedMemory::Ready(thread) = std::mem::replace(&mut *mapping, MappedMemory::Reserved(None))
+        let ended = std::mem::replace(&mut *self.mapping(), MappedMemory::Ended);
+        if let MappedMemory::Ready(_, thread) = ended
             && let Some(pages) = self.memory.pages()
         {
             pages.ring();

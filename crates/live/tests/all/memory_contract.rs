@@ -93,7 +93,7 @@ impl Driver for Mapped {
             let memory = NodeMemory::new(BlockSize::DEFAULT, 8 * 4096, 1 << 20);
             let base = DEFAULT_BASE + (u64::from(node.0) << 44);
             let addresses = Addresses::reserve(base, 2, node).unwrap();
-            memory.map(addresses, Instant::now()).map_err(|(why, _)| why).unwrap();
+            memory.map(&addresses, Instant::now()).unwrap();
             let range = MappedRange::open(memory.pages().unwrap(), GlobalAddr::new(ME, 0), 128 << 12);
             ranges.push(range.unwrap());
             nodes.push(memory);

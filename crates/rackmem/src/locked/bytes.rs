@@ -10,6 +10,7 @@ use wire::{GlobalAddr, Mode, NodeId};
 use super::header;
 use super::held::HeldLock;
 use super::inside::{Inside, Region, at_most};
+use super::regions::LockedRegions;
 use super::view;
 use crate::error::Error;
 use crate::handle::NodeHandle;
@@ -75,6 +76,11 @@ impl LockedBytes {
     /// Where the bytes are.
     pub const fn addr(&self) -> GlobalAddr {
         self.region.addr()
+    }
+
+    /// The lock over regions that this is ([`LockedRegions::as_bytes`]); None if it is another one.
+    pub fn regions(&self) -> Option<LockedRegions> {
+        LockedRegions::of_region(&self.region)
     }
 
     /// How many.

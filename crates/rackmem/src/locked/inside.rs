@@ -43,6 +43,22 @@ pub(super) struct Stayed {
     copy: u32,
 }
 
+/// A version of a headed region, in a copy: whoever finds the same one finds the same bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Version {
+    /// The copy, and for how many locks it was used before.
+    copy: (u32, u64),
+    /// The last write grant.
+    fence: u64,
+}
+
+impl Version {
+    /// What a thread has found that reads, or that writes: its own grant is counted.
+    pub(super) const fn before(self, writes: bool) -> Self {
+        Self { fence: self.fence.wrapping_sub(writes as u64), ..self }
+    }
+}
+
 /// A time to wait, as machines count it.
 pub(super) fn at_most(most: Duration) -> Wait {
     Wait::AtMost(Nanos(u64::try_from(most.as_nanos()).unwrap_or(u64::MAX / 2).min(u64::MAX / 2)))
@@ -95,6 +111,15 @@ impl Region {
     /// Bytes of it, whether they count or not.
     pub(super) const fn bytes(&self) -> usize {
         region_bytes(self.len) as usize
+    }
+
+    /// A part of it counts.
+    pub(super) const fn is_sized(&self) -> bool {
+        self.len & SIZED != 0
+    }
+
+    pub(super) const fn rack(&self) -> &Arc<Inner> {
+        &self.inner
     }
 
     pub(super) const fn is_headed(&self) -> bool {
@@ -332,9 +357,19 @@ impl Inside<'_> {
         Stayed { node: stays.node, mode: stays.mode, copy: stays.entered.number() }
     }
 
+    /// Which version this is, of a region with a header. None: that cannot be told, as a lock with copies is brought anew each time.
+    pub(super) fn version(&self) -> Option<Version> {
+        let Region { inner, addr, .. } = self.region;
+        if inner.is_lasting(*addr) {
+            return None;
+        }
+        let copy = (self.entered.number(), self.entered.generation());
+        Some(Version { copy, fence: header::fence(self.words()) })
+    }
+
     /// A part of a region counts.
     pub(super) const fn is_sized(&self) -> bool {
-        self.region.len & SIZED != 0
+        self.region.is_sized()
     }
 }
 

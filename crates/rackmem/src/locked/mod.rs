@@ -37,8 +37,9 @@ pub(crate) use header::fence as fence_of;
 pub use held::HeldLock;
 pub use inside::region_of;
 pub(crate) use making::{Counts, make_region, probe_region, try_free_region};
+pub(crate) use regions::mapped::AllViews;
 pub use regions::{
-    HeldRegions, LockedParts, LockedRegions, Many, Part, Parts, PartsGuard, PartsReadGuard, PartsWriteGuard,
-    RegionsError, RegionsReadGuard, RegionsWriteGuard,
+    HeldRegions, LockedParts, LockedRegions, Many, MappedReadGuard, MappedRegions, MappedWriteGuard, Part,
+    Parts, PartsGuard, PartsReadGuard, PartsWriteGuard, RegionsError, RegionsReadGuard, RegionsWriteGuard,
 };
 pub use typed::{Locked, LockedReadGuard, LockedWriteGuard};

@@ -19,6 +19,7 @@ use wire::{BlockTag, GlobalAddr};
 use crate::addresses::in_range;
 use crate::error::Error;
 use crate::handle::failed;
+use crate::locked::LockError;
 use crate::rack::Rack;
 
 pub use pinned::{PinnedBytes, PinnedRange};
@@ -43,6 +44,15 @@ pub enum MapError {
     },
     /// There is no such memory.
     Memory(Error),
+    /// A region that a lock has taken in is no whole pages.
+    NoPages {
+        /// Where it was taken from.
+        addr: GlobalAddr,
+        /// Its bytes.
+        len: usize,
+    },
+    /// The lock of the regions could not be taken.
+    Lock(LockError),
     /// This process cannot map memory, or not this range.
     NotMapped(NotMapped),
 }
@@ -62,6 +72,11 @@ impl fmt::Display for MapError {
             Self::Unaligned { addr } => {
                 write!(f, "{addr} is no multiple of 8: map memory from where its allocation starts")
             }
+            Self::NoPages { addr, len } => write!(
+                f,
+                "the {len} bytes at {addr} that the lock has taken in are no whole pages: allocate a multiple of the rack's block size"
+            ),
+            Self::Lock(why) => fmt::Display::fmt(why, f),
             Self::Memory(why) => fmt::Display::fmt(why, f),
             Self::NotMapped(why) => fmt::Display::fmt(why, f),
         }
@@ -137,13 +152,13 @@ impl Rack {
 
     /// The address of the rack that a pointer stands for, if it points into what this process can map. It need not be mapped.
     pub fn addr_of(&self, pointer: *const u8) -> Option<GlobalAddr> {
-        self.inner.joined()?.memory().pages()?.addr_of(pointer.addr())
+        self.inner.joined()?.addresses().ok()?.addr_of(pointer.addr())
     }
 
     /// Where an address of the rack is in every process that has it mapped. None: no memory of that node is so far away from its
-    /// start, or nothing is mapped here yet.
+    /// start, or this process cannot map memory.
     pub fn pointer_to(&self, addr: GlobalAddr) -> Option<*mut u8> {
-        let at = self.inner.joined()?.memory().pages()?.pointer_to(addr)?;
+        let at = self.inner.joined()?.addresses().ok()?.pointer_to(addr)?;
         Some(std::ptr::with_exposed_provenance_mut(at))
     }
 }

@@ -115,6 +115,11 @@ impl<'a> Entered<'a> {
         self.slot.number()
     }
 
+    /// How many locks have had this copy before. To be asked inside.
+    pub fn generation(self) -> u64 {
+        self.slot.gate().generation()
+    }
+
     /// Leaves the lock.
     #[inline]
     pub fn leave(self, mode: Mode) -> Left {

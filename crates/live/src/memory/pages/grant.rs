@@ -76,7 +76,7 @@ impl Pages {
             let fault = Fault { address: address as u64, writes, is_missing: false, thread };
             resolve(&pages.faulted_at(fault));
         };
-        in_place::begin(self.views.range(), Arc::new(resolve));
+        in_place::begin(self.views.reserved().range(), Arc::new(resolve));
     }
 
     /// True if it is mapped, still.
@@ -242,10 +242,13 @@ impl Pages {
         self.pinned.fetch_sub(1, Relaxed);
     }
 
-    /// Closes the application's view for good: an access ends the process.
+    /// Closes what the application has mapped for good: an access ends the process.
     pub fn close_all(&self) {
-        self.views.close_all();
-        in_place::end(self.views.range().start);
+        let ranges = self.table().ranges.clone();
+        for (first, blocks) in ranges {
+            self.views.close(self.offset_of_block(first), (blocks << self.block.shift()) as usize);
+        }
+        in_place::end(self.views.reserved().start());
     }
 
     /// No page is held any more.

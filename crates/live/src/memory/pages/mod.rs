@@ -14,6 +14,7 @@
 //! | `hold` | how long a granted page stays |
 //! | `in_place` | faults that the thread resolves which has them |
 //! | `range` | the ranges that are mapped |
+//! | `guarded` | ranges that a lock guards: pages of this process, while it is held |
 //! | `run` | blocks that are used one behind the other |
 //! | `counts` | what is counted |
 //! | `refused` | why there is no mapped memory |
@@ -42,6 +43,7 @@
 mod agent;
 mod counts;
 mod grant;
+mod guarded;
 mod hold;
 mod in_place;
 mod last_words;
@@ -59,7 +61,7 @@ use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use node::FrameId;
@@ -69,12 +71,14 @@ use wire::{BlockSize, BlockTag, GlobalAddr, Nanos, NodeId};
 
 pub use self::counts::MappedCounts;
 pub use self::grant::Faulted;
+pub use self::guarded::GuardedRange;
 use self::hold::Hold;
 pub use self::range::{BadRange, MappedRange};
 pub use self::refused::Refused;
 pub use self::run::Run;
 use self::table::Table;
-use self::views::{PAGE, Reserved, Views};
+pub use self::views::PAGE;
+use self::views::{Reserved, Views};
 use super::frame_word::FrameMeta;
 
 /// Where the rack's memory lies in every process, unless they agree on something else: nothing else takes this range.
@@ -82,9 +86,10 @@ pub const DEFAULT_BASE: u64 = 0x2000_0000_0000;
 /// Log of the bytes that a memory may have to be mapped: 512 GiB. 64 of them lie side by side.
 const NODE_SHIFT: u32 = 39;
 
-/// The addresses at which a process will map the rack's memory, reserved when it joins.
+/// The addresses at which a process maps the rack's memory, reserved when it joins.
+#[derive(Clone)]
 pub struct Addresses {
-    reserved: Reserved,
+    reserved: Arc<Reserved>,
     in_place: bool,
 }
 
@@ -97,7 +102,17 @@ impl Addresses {
         let start = usize::try_from(base).ok().filter(|start| *start > 0 && start.is_multiple_of(1 << 30));
         let start = start.ok_or(Refused::Base { base })?;
         let reserved = Reserved::new(start, memories << NODE_SHIFT, format!("node {}", whom.0))?;
-        Ok(Self { reserved, in_place: false })
+        Ok(Self { reserved: Arc::new(reserved), in_place: false })
+    }
+
+    /// Where this address of the rack lies in every process; None if its node's memory is too large for that.
+    pub fn pointer_to(&self, addr: GlobalAddr) -> Option<usize> {
+        offset_of(addr, self.reserved.len() >> NODE_SHIFT).map(|offset| self.reserved.start() + offset)
+    }
+
+    /// The address of the rack that this is in every process.
+    pub fn addr_of(&self, pointer: usize) -> Option<GlobalAddr> {
+        self.reserved.offset(pointer).map(addr_at)
     }
 
     /// Whether faults there are resolved by the threads that have them, in a handler of SIGBUS, and not by one that waits for
@@ -114,6 +129,12 @@ impl Addresses {
 /// Why not.
 pub fn can_map() -> Result<(), Refused> {
     userfault::Userfault::open(false).map(drop)
+}
+
+/// Blocks of this size are whole pages of this machine.
+fn are_pages(block: BlockSize) -> Result<(), Refused> {
+    let page = rustix::param::page_size();
+    if page == PAGE && block.len() >= PAGE { Ok(()) } else { Err(Refused::Blocks { block, page }) }
 }
 
 /// What the processor lets the application do with a page.
@@ -195,29 +216,22 @@ impl Pages {
     /// Pages of `bytes` at most, numbered from `first` on, of a node whose clock began then.
     ///
     /// # Errors
-    /// If the kernel does not provide what it takes, or blocks are no whole pages; with the addresses, for another attempt.
+    /// If the kernel does not provide what it takes, or blocks are no whole pages.
     pub fn new(
-        addresses: Addresses,
+        addresses: &Addresses,
         block: BlockSize,
         bytes: u64,
         (first, started): (u32, Instant),
-    ) -> Result<Self, (Refused, Addresses)> {
+    ) -> Result<Self, Refused> {
         let in_place = addresses.in_place;
         if in_place && !in_place::KNOWN_HERE {
-            return Err((Refused::InPlace, addresses));
+            return Err(Refused::InPlace);
         }
-        let page = rustix::param::page_size();
-        if page != PAGE || block.len() < PAGE {
-            return Err((Refused::Blocks { block, page }, addresses));
-        }
+        are_pages(block)?;
         let memories = addresses.reserved.len() >> NODE_SHIFT;
-        let alarm =
-            match timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK) {
-                Ok(alarm) => alarm,
-                Err(why) => return Err((Refused::Failed(why.into()), addresses)),
-            };
-        let views = Views::new(addresses.reserved, in_place)
-            .map_err(|(why, reserved)| (why, Addresses { reserved, in_place }))?;
+        let alarm = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
+            .map_err(|why| Refused::Failed(why.into()))?;
+        let views = Views::new(Arc::clone(&addresses.reserved), in_place)?;
         let most = u64::from(u32::MAX - first);
         let slots = u32::try_from((bytes >> block.shift()).clamp(1, most)).expect("clamped");
         Ok(Self {
@@ -246,11 +260,6 @@ impl Pages {
     /// True if whoever has a fault gets a signal: [`Pages::resolve_in_place`].
     pub fn are_faults_in_place(&self) -> bool {
         self.in_place
-    }
-
-    /// Where this address of the rack lies in every process; None if its node's memory is too large for that.
-    pub fn pointer_to(&self, addr: GlobalAddr) -> Option<usize> {
-        offset_of(addr, self.memories).map(|offset| self.views.address(offset))
     }
 
     /// The address of the rack that this is in every process.

@@ -42,11 +42,7 @@ impl MappedRange {
         let offset = super::offset_of(addr, pages.memories).ok_or(BadRange::TooFar)?;
         super::offset_of(last, pages.memories).ok_or(BadRange::TooFar)?;
         let mut table = pages.table();
-        let overlaps = |(other, others): &(BlockTag, u64)| {
-            let end = |first: &BlockTag, blocks: u64| first.bits() + (blocks << pages.block.shift());
-            other.bits() < end(&first, blocks) && first.bits() < end(other, *others)
-        };
-        if table.ranges.iter().any(overlaps) {
+        if !pages.views.reserved().claim(offset, len) {
             return Err(BadRange::Overlaps);
         }
         pages.views.open(offset, len).unwrap_or_else(|why| panic!("the kernel does not map {addr}: {why}"));
@@ -77,6 +73,7 @@ impl MappedRange {
         let first = self.pages.block.tag(self.addr);
         self.pages.table().ranges.retain(|(range, _)| *range != first);
         self.pages.close(self.offset, self.len);
+        self.pages.views.reserved().disclaim(self.offset);
     }
 
     /// Its blocks.

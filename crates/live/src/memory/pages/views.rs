@@ -12,26 +12,31 @@
 //! Unsafe code: mapping, and slices of what is mapped.
 #![allow(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::io::{self, Write as _};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{
     FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create,
 };
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+use rustix::mm::{
+    Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap, mmap_anonymous, mprotect, munmap,
+};
 
 use super::userfault::{Fault, Userfault};
-use super::{Refused, last_words};
+use super::{Refused, Right, last_words};
 
 /// A range of addresses that nothing else gets, without any right.
 pub(super) struct Reserved {
     start: NonNull<c_void>,
     len: usize,
+    /// Parts of it that somebody uses: where they begin, and end.
+    claims: Mutex<BTreeMap<usize, usize>>,
 }
 
 // SAFETY: it owns a range of addresses, and gives no access to it.
@@ -68,7 +73,7 @@ impl Reserved {
             Ok(at) => {
                 taken.push((range, whom));
                 let start = NonNull::new(at).expect("nobody asks for address 0");
-                let this = Self { start, len };
+                let this = Self { start, len, claims: Mutex::default() };
                 this.leave_out();
                 Ok(this)
             }
@@ -85,9 +90,74 @@ impl Reserved {
         self.len
     }
 
+    pub(super) fn range(&self) -> Range<usize> {
+        self.start()..self.start() + self.len
+    }
+
+    /// The offset of an address in it.
+    pub(super) fn offset(&self, address: usize) -> Option<usize> {
+        address.checked_sub(self.start()).filter(|offset| *offset < self.len)
+    }
+
     fn at(&self, offset: usize, len: usize) -> *mut c_void {
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "{offset:#x}+{len:#x}");
         self.start.as_ptr().wrapping_byte_add(offset)
+    }
+
+    fn claims(&self) -> MutexGuard<'_, BTreeMap<usize, usize>> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a part of it, if nobody has any of that.
+    pub(super) fn claim(&self, offset: usize, len: usize) -> bool {
+        let (mut claims, end) = (self.claims(), offset + len);
+        let is_free = claims.range(..end).next_back().is_none_or(|(_, taken)| *taken <= offset);
+        if is_free {
+            claims.insert(offset, end);
+        }
+        is_free
+    }
+
+    /// Ends that.
+    pub(super) fn disclaim(&self, offset: usize) {
+        self.claims().remove(&offset);
+    }
+
+    /// Where the process sees what is at this offset.
+    pub(super) fn pointer(&self, offset: usize, len: usize) -> *mut u8 {
+        self.at(offset, len).cast()
+    }
+
+    /// Says what the process may do with pages of its own in a claimed part.
+    pub(super) fn permit(&self, offset: usize, len: usize, right: Right) -> io::Result<()> {
+        let rights = match right {
+            Right::None => MprotectFlags::empty(),
+            Right::Read => MprotectFlags::READ,
+            Right::Write => MprotectFlags::READ | MprotectFlags::WRITE,
+        };
+        // SAFETY: the range is ours. Whoever has pointers into it was told when they may be used.
+        unsafe { mprotect(self.at(offset, len), len, rights) }.map_err(io::Error::from)
+    }
+
+    /// Copies bytes to such pages, which may be written.
+    pub(super) fn fill(&self, offset: usize, bytes: &[u8]) {
+        // SAFETY: the range is ours, `bytes` are not in it (nobody has a reference to what may be withdrawn), and the caller has permitted
+        // writing. Threads that follow pointers there before they are inside the lock have been told not to.
+        unsafe { self.pointer(offset, bytes.len()).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) }
+    }
+
+    /// Copies bytes from such pages, which may be read.
+    pub(super) fn copy_to(&self, offset: usize, bytes: &mut [u8]) {
+        // SAFETY: as above.
+        unsafe { self.pointer(offset, bytes.len()).copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len()) }
+    }
+
+    /// Gives the memory of such pages back: they are zeroes.
+    pub(super) fn give_back(&self, offset: usize, len: usize) {
+        // SAFETY: the range is ours, and nobody uses its pages any more.
+        let done = unsafe { madvise(self.at(offset, len), len, Advice::LinuxDontNeed) };
+        // What stays takes memory, and nothing else.
+        let _ = done;
     }
 
     /// A child would not wait in faults, and a dump of terabytes helps nobody.
@@ -132,7 +202,7 @@ fn who_has(range: &Range<usize>) -> String {
 
 /// The file, its views, and the faults of the application's.
 pub(super) struct Views {
-    reserved: Reserved,
+    reserved: Arc<Reserved>,
     file: OwnedFd,
     engine: NonNull<AtomicU64>,
     faults: Userfault,
@@ -145,43 +215,26 @@ unsafe impl Sync for Views {}
 
 impl Views {
     /// A file for the whole of a reserved range. It takes memory where pages are written.
-    pub(super) fn new(reserved: Reserved, in_place: bool) -> Result<Self, (Refused, Reserved)> {
-        let made = || {
-            let faults = Userfault::open(in_place)?;
-            let file = memfd_create("rackmem pages", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
-                .map_err(|why| Refused::Failed(why.into()))?;
-            ftruncate(&file, reserved.len as u64).map_err(|why| Refused::NoFile(why.into()))?;
-            fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
-                .map_err(|why| Refused::Failed(why.into()))?;
-            let rights = ProtFlags::READ | ProtFlags::WRITE;
-            // SAFETY: the kernel chooses a free range of addresses, so nothing that exists is replaced.
-            let engine = unsafe {
-                mmap(
-                    std::ptr::null_mut(),
-                    reserved.len,
-                    rights,
-                    MapFlags::SHARED | MapFlags::NORESERVE,
-                    &file,
-                    0,
-                )
-            };
-            let engine = engine.map_err(|why| Refused::NoAddresses {
-                start: 0,
-                len: reserved.len,
-                why: why.into(),
-            })?;
-            leave_out(engine, reserved.len);
-            Ok((faults, file, NonNull::new(engine.cast()).expect("the kernel does not choose address 0")))
-        };
-        match made() {
-            Ok((faults, file, engine)) => Ok(Self { reserved, file, engine, faults }),
-            Err(why) => Err((why, reserved)),
-        }
+    pub(super) fn new(reserved: Arc<Reserved>, in_place: bool) -> Result<Self, Refused> {
+        let faults = Userfault::open(in_place)?;
+        let file = memfd_create("rackmem pages", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+            .map_err(|why| Refused::Failed(why.into()))?;
+        ftruncate(&file, reserved.len as u64).map_err(|why| Refused::NoFile(why.into()))?;
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
+            .map_err(|why| Refused::Failed(why.into()))?;
+        let (rights, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::NORESERVE);
+        // SAFETY: the kernel chooses a free range of addresses, so nothing that exists is replaced.
+        let engine = unsafe { mmap(std::ptr::null_mut(), reserved.len, rights, flags, &file, 0) };
+        let engine =
+            engine.map_err(|why| Refused::NoAddresses { start: 0, len: reserved.len, why: why.into() })?;
+        leave_out(engine, reserved.len);
+        let engine = NonNull::new(engine.cast()).expect("the kernel does not choose address 0");
+        Ok(Self { reserved, file, engine, faults })
     }
 
     /// The addresses of the application's view.
-    pub(super) fn range(&self) -> Range<usize> {
-        self.reserved.start()..self.reserved.start() + self.reserved.len
+    pub(super) const fn reserved(&self) -> &Arc<Reserved> {
+        &self.reserved
     }
 
     /// Where the application sees what is at this offset.
@@ -191,7 +244,7 @@ impl Views {
 
     /// The offset of an address in the application's view.
     pub(super) fn offset(&self, address: usize) -> Option<usize> {
-        address.checked_sub(self.reserved.start()).filter(|offset| *offset < self.reserved.len)
+        self.reserved.offset(address)
     }
 
     /// What is at this offset, as the engine sees it.
@@ -216,7 +269,7 @@ impl Views {
 
     /// Opens a range of whole pages in the application's view: from now on its accesses fault.
     pub(super) fn open(&self, offset: usize, len: usize) -> io::Result<()> {
-        last_words::prepare(self.range());
+        last_words::prepare(self.reserved.range());
         let (start, rights) = (self.reserved.at(offset, len), ProtFlags::READ | ProtFlags::WRITE);
         let flags = MapFlags::SHARED | MapFlags::NORESERVE | MapFlags::FIXED;
         // SAFETY: replaces a part of our own reservation, in which nobody has anything.
@@ -236,11 +289,6 @@ impl Views {
         leave_out(start, len);
         // Whoever waits there tries again, and ends the process.
         self.wake(offset, len);
-    }
-
-    /// Closes everything.
-    pub(super) fn close_all(&self) {
-        self.close(0, self.reserved.len);
     }
 
     /// Lets the application read a range of written pages, or read and write, where it could do neither. False if the range is
@@ -332,12 +380,11 @@ impl Views {
 
 impl Drop for Views {
     fn drop(&mut self) {
-        // First the application's view, while faults are still caught.
-        self.close_all();
+        // Nobody has a range open: whoever has one has a share of what owns this.
         // SAFETY: the range came from `mmap` with this length, and nobody borrows from `self` any more.
         let _ = unsafe { munmap(self.engine.as_ptr().cast(), self.reserved.len) };
     }
 }
 
 /// Bytes of a page of the machine.
-pub(super) const PAGE: usize = 4096;
+pub const PAGE: usize = 4096;

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::handle::NodeHandle;
 use crate::locked::bytes::{BytesReadGuard, BytesWriteGuard};
 use crate::locked::header;
-use crate::locked::inside::Inside;
+use crate::locked::inside::{Inside, Version};
 use crate::locked::view;
 
 /// The regions, to be read. The lock is released when this is dropped.
@@ -107,6 +107,11 @@ impl RegionsReadGuard<'_> {
     /// written since. What it had begun is not here: the regions are those of the last release.
     pub fn writer_that_died(&self) -> Option<NodeId> {
         self.inside.writer_that_died()
+    }
+
+    /// Which version of the regions this is.
+    pub(super) fn version(&self) -> Option<Version> {
+        self.inside.version()
     }
 
     /// Where the memory of a region was taken from. None: there is no such region, or it was made here.

@@ -9,6 +9,7 @@
 //! | `list.rs` | where what is: the list, and how it changes |
 //! | `guards.rs` | the regions while the lock is held |
 //! | `held.rs` | the same, without a borrow |
+//! | `mapped.rs` | regions behind pointers |
 //! | `parts.rs` | [`LockedParts`]: each region of one type |
 //! | `error.rs` | why a list was not changed |
 
@@ -16,6 +17,7 @@ mod error;
 mod guards;
 mod held;
 mod list;
+pub(crate) mod mapped;
 mod parts;
 
 use std::time::Duration;
@@ -26,6 +28,7 @@ use wire::{GlobalAddr, Mode, NodeId};
 pub use error::RegionsError;
 pub use guards::{RegionsReadGuard, RegionsWriteGuard};
 pub use held::HeldRegions;
+pub use mapped::{MappedReadGuard, MappedRegions, MappedWriteGuard};
 pub use parts::{LockedParts, Many, Part, Parts, PartsGuard, PartsReadGuard, PartsWriteGuard};
 
 use super::bytes::LockedBytes;
@@ -132,6 +135,10 @@ impl LockedRegions {
     /// make its guards those of regions ([`RegionsWriteGuard::of_bytes`]).
     pub fn as_bytes(&self) -> LockedBytes {
         LockedBytes { region: self.region.clone(), len: self.region.bytes() }
+    }
+
+    pub(super) fn of_region(region: &Region) -> Option<Self> {
+        region.is_sized().then(|| Self { region: region.clone(), making: Making::ANY })
     }
 
     /// Its address, for other processes.

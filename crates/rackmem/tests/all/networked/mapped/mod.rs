@@ -1,6 +1,7 @@
 //! Memory that is mapped on several nodes of one rack, each at addresses of its own: what pointers see, what calls on the same
 //! blocks see, and who wins.
 
+mod guarded;
 mod litmus;
 mod others;
 mod programs;
@@ -323,8 +324,9 @@ fn pointers_and_addresses_convert_into_each_other() {
     }
     let rack = rack(2, false);
     let (node, addr) = (&rack.nodes[0], alloc(&rack, 1, 3 * PAGE));
-    assert_eq!(node.pointer_to(addr), None, "nothing is mapped yet");
+    let before = node.pointer_to(addr);
     let map = node.map(addr, 3 * PAGE).unwrap();
+    assert_eq!(before, Some(map.as_ptr()), "it is known before anything is mapped");
     assert_eq!((map.addr(), map.len()), (addr, 3 * PAGE));
     let pointer = map.as_ptr().wrapping_add(5000);
     assert_eq!(node.addr_of(pointer), Some(addr + 5000));
