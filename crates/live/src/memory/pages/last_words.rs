@@ -28,7 +28,7 @@ static PROCESS: AtomicI32 = AtomicI32::new(0);
 static HANDLED: Handled = Handled::new(libc::SIGSEGV);
 /// Ranges that locks guard, of which a process can say which lock it is.
 const MOST_GUARDED: usize = 1024;
-static GUARDED: [Guarded; MOST_GUARDED] = [const { Guarded::NONE }; MOST_GUARDED];
+static GUARDED: [Guarded; MOST_GUARDED] = [const { Guarded::none() }; MOST_GUARDED];
 
 /// A range that a lock guards.
 struct Guarded {
@@ -38,7 +38,9 @@ struct Guarded {
 }
 
 impl Guarded {
-    const NONE: Self = Self { start: AtomicUsize::new(0), end: AtomicUsize::new(0), lock: AtomicU64::new(0) };
+    const fn none() -> Self {
+        Self { start: AtomicUsize::new(0), end: AtomicUsize::new(0), lock: AtomicU64::new(0) }
+    }
 }
 
 /// From now on whoever accesses this range while the lock is not held says so, until [`unguard`]. Without space for it, they say less.
