@@ -41,7 +41,12 @@ pub(crate) fn hide(lock: &mut Lock) {
     match lock.held {
         Some(Guard::Read(_)) => mapped.hide(),
         // The regions were such when they were shown.
-        Some(Guard::Write(_)) => _ = change(lock, |regions| Ok(mapped.take_back(regions))),
+        Some(Guard::Write(_)) => {
+            let _ = change(lock, |regions| {
+                mapped.take_back(regions);
+                Ok(())
+            });
+        }
         None => {}
     }
 }
