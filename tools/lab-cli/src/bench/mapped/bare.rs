@@ -50,7 +50,7 @@ impl Bare {
         let bytes = blocks * block.bytes();
         let memory = Arc::new(NodeMemory::new(block, bytes, bytes));
         let addresses = Addresses::reserve(BASE, 1, ME)?.with_faults_in_place(in_place);
-        memory.map(addresses, Instant::now()).map_err(|(why, _)| why)?;
+        memory.map(&addresses, Instant::now())?;
         let range = MappedRange::open(pages(&memory), GlobalAddr::new(ME, 0), bytes as usize);
         let range = range.map_err(|why| format!("{why:?}"))?;
         let mut store = StoreOf::alone(&memory, ME, transport::Contents::None);
