@@ -1,13 +1,14 @@
-//! A dictionary of bytes in coherent memory, linearizable per key.
+//! A dictionary of bytes, linearizable per key: in coherent memory, which nodes cache, or of objects, which stay where they are.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use apps::kv::KvStore;
+use apps::kv::{Error, KvStore};
+use apps::objects::{ObjectStore, Sabres};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString};
-use rackmem::block_on;
+use rackmem::{NodeHandle, block_on};
 
 use crate::calls::Shared;
 use crate::errors::Raised as _;
@@ -18,11 +19,102 @@ pub(crate) struct Dict {
     shared: Arc<Shared>,
     #[pyo3(get)]
     name: String,
-    store: KvStore,
+    store: Store,
+}
+
+/// Where entries are.
+pub(crate) enum Store {
+    /// In coherent memory.
+    Cached(KvStore),
+    /// In objects.
+    InPlace(InPlace),
+}
+
+/// A store of objects, of which each call takes a handle of its own.
+pub(crate) struct InPlace {
+    first: ObjectStore<Sabres>,
+    free: Mutex<Vec<ObjectStore<Sabres>>>,
+}
+
+impl InPlace {
+    pub(crate) fn new(store: ObjectStore<Sabres>) -> Self {
+        Self { first: store, free: Mutex::default() }
+    }
+
+    /// Bytes of the longest key and value.
+    pub(crate) fn longest(&self) -> (usize, usize) {
+        let config = self.first.config();
+        (config.key_bytes, config.value_bytes)
+    }
+
+    fn with<R>(&self, work: impl FnOnce(&mut ObjectStore<Sabres>) -> R) -> R {
+        let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = free().pop();
+        let mut store = taken.unwrap_or_else(|| self.first.clone());
+        let done = work(&mut store);
+        free().push(store);
+        done
+    }
+}
+
+impl Store {
+    fn get(&self, handle: &mut NodeHandle, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Error> {
+        match self {
+            Self::Cached(store) => block_on(store.get(handle, key, value)),
+            Self::InPlace(store) => store.with(|store| store.get(handle, key, value)),
+        }
+    }
+
+    fn put(&self, handle: &mut NodeHandle, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        match self {
+            Self::Cached(store) => block_on(store.put(handle, key, value)),
+            Self::InPlace(store) => store.with(|store| store.put(handle, key, value)),
+        }
+    }
+
+    fn insert(&self, handle: &mut NodeHandle, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        match self {
+            Self::Cached(store) => block_on(store.insert(handle, key, value)),
+            Self::InPlace(store) => store.with(|store| store.insert(handle, key, value)),
+        }
+    }
+
+    fn delete(&self, handle: &mut NodeHandle, key: &[u8]) -> Result<bool, Error> {
+        match self {
+            Self::Cached(store) => block_on(store.delete(handle, key)),
+            Self::InPlace(store) => store.with(|store| store.delete(handle, key)),
+        }
+    }
+
+    fn replace(&self, handle: &mut NodeHandle, key: &[u8], old: &[u8], new: &[u8]) -> Result<bool, Error> {
+        let store = match self {
+            Self::Cached(store) => store,
+            Self::InPlace(store) => return store.with(|store| store.replace(handle, key, (old, new))),
+        };
+        let (mut value, mut was) = (Vec::new(), false);
+        let change = |value: &mut Vec<u8>| {
+            was = value == old;
+            if was {
+                new.clone_into(value);
+            }
+        };
+        Ok(block_on(store.read_modify_write(handle, key, &mut value, change))? && was)
+    }
+
+    /// The keys of a bucket, and which one is next.
+    fn keys(&self, handle: &mut NodeHandle, bucket: u64) -> Result<(Vec<Vec<u8>>, Option<u64>), Error> {
+        match self {
+            Self::Cached(store) => block_on(store.keys(handle, bucket)),
+            Self::InPlace(store) => store.with(|store| {
+                let (entries, next) = store.entries(handle, bucket)?;
+                Ok((entries.into_iter().map(|(key, _)| key).collect(), next))
+            }),
+        }
+    }
 }
 
 impl Dict {
-    pub(crate) fn new(shared: Arc<Shared>, name: String, store: KvStore) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, name: String, store: Store) -> Self {
         Self { shared, name, store }
     }
 }
@@ -106,7 +198,7 @@ impl Dict {
         let (mut packed, mut value) = SCRATCH.take();
         packed.clear();
         add(key, &mut packed)?;
-        let found = self.shared.call(py, |handle| block_on(self.store.get(handle, &packed, &mut value)))?;
+        let found = self.shared.call(py, |handle| self.store.get(handle, &packed, &mut value))?;
         let shown = match found.map_err(|why| why.raised())? {
             true => Some(match unpack(py, &value)? {
                 Some(simple) => simple,
@@ -123,7 +215,7 @@ impl Dict {
     /// The value of a key, or None.
     fn get<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let mut value = Vec::new();
-        let found = self.shared.call(py, |handle| block_on(self.store.get(handle, key, &mut value)))?;
+        let found = self.shared.call(py, |handle| self.store.get(handle, key, &mut value))?;
         Ok(found.map_err(|why| why.raised())?.then(|| PyBytes::new(py, &value)))
     }
 
@@ -132,47 +224,37 @@ impl Dict {
         let found = self.shared.call(py, |handle| {
             let (mut keys, mut next) = (Vec::new(), Some(bucket));
             while let Some(bucket) = next.filter(|_| keys.len() < SOME_KEYS) {
-                let (more, behind) = block_on(self.store.keys(handle, bucket))?;
+                let (more, behind) = self.store.keys(handle, bucket)?;
                 keys.extend(more);
                 next = behind;
             }
             Ok((keys, next))
         })?;
-        let (keys, next) = found.map_err(|why: apps::kv::Error| why.raised())?;
+        let (keys, next) = found.map_err(|why: Error| why.raised())?;
         Ok((keys.iter().map(|key| PyBytes::new(py, key)).collect(), next))
     }
 
     /// Sets the value of a key. True if it was there.
     fn put(&self, py: Python<'_>, key: &[u8], value: &[u8]) -> PyResult<bool> {
-        let done = self.shared.call(py, |handle| block_on(self.store.put(handle, key, value)))?;
+        let done = self.shared.call(py, |handle| self.store.put(handle, key, value))?;
         done.map_err(|why| why.raised())
     }
 
     /// Sets the value of a key that is not there. False if it is.
     fn insert(&self, py: Python<'_>, key: &[u8], value: &[u8]) -> PyResult<bool> {
-        let done = self.shared.call(py, |handle| block_on(self.store.insert(handle, key, value)))?;
+        let done = self.shared.call(py, |handle| self.store.insert(handle, key, value))?;
         done.map_err(|why| why.raised())
     }
 
     /// Deletes a key. False if it was not there.
     fn delete(&self, py: Python<'_>, key: &[u8]) -> PyResult<bool> {
-        let done = self.shared.call(py, |handle| block_on(self.store.delete(handle, key)))?;
+        let done = self.shared.call(py, |handle| self.store.delete(handle, key))?;
         done.map_err(|why| why.raised())
     }
 
     /// Sets the value of a key to `new` if it is `old`, byte for byte. False if it is another one, or the key is not there.
     fn replace(&self, py: Python<'_>, key: &[u8], old: &[u8], new: &[u8]) -> PyResult<bool> {
-        let done = self.shared.call(py, |handle| {
-            let (mut value, mut was) = (Vec::new(), false);
-            let change = |value: &mut Vec<u8>| {
-                was = value == old;
-                if was {
-                    new.clone_into(value);
-                }
-            };
-            block_on(self.store.read_modify_write(handle, key, &mut value, change)).map(|there| (there, was))
-        })?;
-        let (there, was) = done.map_err(|why| why.raised())?;
-        Ok(there && was)
+        let done = self.shared.call(py, |handle| self.store.replace(handle, key, old, new))?;
+        done.map_err(|why| why.raised())
     }
 }

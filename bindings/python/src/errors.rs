@@ -96,7 +96,10 @@ impl Raised for apps::kv::Error {
     fn raised(self) -> PyErr {
         match self {
             Self::Memory(why) => why.raised(),
-            Self::KeyTooLong { .. } | Self::ValueTooLong { .. } => PyValueError::new_err(self.to_string()),
+            Self::KeyTooLong { .. } | Self::ValueTooLong { .. } | Self::BadBuckets { .. } => {
+                PyValueError::new_err(self.to_string())
+            }
+            Self::NoBuckets { .. } => PyMemoryError::new_err(self.to_string()),
             other => Error::new_err(other.to_string()),
         }
     }

@@ -3,14 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use apps::kv::{KvConfig, KvStore};
+use apps::kv::{Error as StoreError, KvConfig, KvStore};
+use apps::named::{Error as NotStored, Rooted};
+use apps::objects::{ObjectStore, ObjectStoreConfig, Sabres};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rackmem::{Discipline, LockedRegions, NameMode, NamedSpec, NodeHandle, NodeId, RackFile, Region, Up};
+use rackmem::{
+    Discipline, LockedRegions, NameError, NameMode, NamedSpec, NodeHandle, NodeId, RackFile, Region, Up,
+};
 
 use crate::calls::Shared;
-use crate::dict::Dict;
-use crate::errors::{Raised as _, failed};
+use crate::dict::{Dict, InPlace, Store};
+use crate::errors::{Differs, Raised as _, failed};
 use crate::locked::Locked;
 use crate::memory::Memory;
 use crate::objects::Objects;
@@ -115,6 +119,26 @@ impl Rack {
             done
         })?
     }
+}
+
+/// A store with a name, made if it is not there and may be.
+fn opened_or<S: Rooted<Error = StoreError>>(
+    handle: &mut NodeHandle,
+    name: &str,
+    config: &S::Config,
+    create: bool,
+) -> Result<S, NotStored<StoreError>> {
+    if create { apps::named::open_or(handle, name, config) } else { apps::named::open(handle, name) }
+}
+
+/// The same of objects.
+fn opened(
+    handle: &mut NodeHandle,
+    name: &str,
+    config: &ObjectStoreConfig,
+    create: bool,
+) -> Result<InPlace, NotStored<StoreError>> {
+    opened_or(handle, name, config, create).map(InPlace::new)
 }
 
 #[pymethods]
@@ -225,17 +249,48 @@ impl Rack {
         Ok(Objects::new(Arc::clone(&self.shared), name.to_owned(), objects))
     }
 
-    fn _dict(&self, py: Python<'_>, name: &str, expected: u64, copies: bool, create: bool) -> PyResult<Dict> {
-        let store: KvStore = self.keeping(py, copies && create, |handle| {
-            if create {
-                let homes = self.keepers.map(|keepers| keepers as u16);
-                let config = KvConfig { expected_keys: expected, homes, ..KvConfig::default() };
-                apps::named::open_or(handle, name, &config)
-            } else {
-                apps::named::open(handle, name)
-            }
-            .map_err(|why| why.raised())
+    /// A dictionary; of objects, if the longest key and value are given.
+    fn _dict(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        expected_keys: u64,
+        longest: Option<(usize, usize)>,
+        how: (bool, bool),
+    ) -> PyResult<Dict> {
+        let (copies, create) = how;
+        let homes = self.keepers.map(|keepers| keepers as u16);
+        let in_place = longest.map(|(key_bytes, value_bytes)| ObjectStoreConfig {
+            expected_keys,
+            key_bytes,
+            value_bytes,
+            homes,
+            ..ObjectStoreConfig::default()
+        });
+        let cached = KvConfig { expected_keys, homes, ..KvConfig::default() };
+        let store = self.keeping(py, copies && create, |handle| {
+            let store = match &in_place {
+                Some(config) => opened(handle, name, config, create).map(Store::InPlace),
+                None => match opened_or(handle, name, &cached, create) {
+                    // It is of objects, and nobody has said that it must not.
+                    Err(NotStored::Name(NameError::Differs { .. })) => {
+                        opened(handle, name, &ObjectStoreConfig::default(), false).map(Store::InPlace)
+                    }
+                    store => store.map(Store::Cached),
+                },
+            };
+            store.map_err(|why| why.raised())
         })?;
+        if let (Store::InPlace(there), Some(longest)) = (&store, longest)
+            && there.longest() != longest
+        {
+            let (key, value) = there.longest();
+            return Err(Differs::new_err(format!(
+                "{name:?} is a dictionary of keys of up to {} bytes and values of up to {}: open it without sizes, as it is, or take another name",
+                key - 1,
+                value - 1
+            )));
+        }
         Ok(Dict::new(Arc::clone(&self.shared), name.to_owned(), store))
     }
 
@@ -274,12 +329,13 @@ impl Rack {
     fn remove(&self, py: Python<'_>, name: &str) -> PyResult<()> {
         let removed = self.shared.call(py, |handle| {
             // Of a dictionary more than the root is to be freed.
-            match apps::named::remove::<KvStore>(handle, name) {
-                Err(apps::named::Error::Name(rackmem::NameError::Differs { .. })) => {
-                    handle.remove_name(name).map_err(apps::named::Error::Name)
+            for remove in [apps::named::remove::<KvStore>, apps::named::remove::<ObjectStore<Sabres>>] {
+                match remove(handle, name) {
+                    Err(NotStored::Name(NameError::Differs { .. })) => {}
+                    removed => return removed,
                 }
-                removed => removed,
             }
+            handle.remove_name(name).map_err(NotStored::Name)
         })?;
         removed.map_err(|why| why.raised())
     }

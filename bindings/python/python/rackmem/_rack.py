@@ -162,6 +162,8 @@ class Rack:
         name: str,
         *,
         expected_keys: int = 1 << 16,
+        value_bytes: int | None = None,
+        key_bytes: int = 32,
         pickle: bool = False,
         copies: bool = False,
         create: bool = True,
@@ -170,10 +172,20 @@ class Rack:
 
         Whoever reads pickles runs what they say: share such dictionaries with programs that you trust.
 
+        Without `value_bytes`, nodes cache what they read and write. That suits keys that are read more often than others write them.
+        With it, one that is made keeps its entries where they are, as objects with room for values of so many bytes and keys of
+        `key_bytes` (an int has up to 8, and a text those of its UTF-8): nobody caches, processes of one machine reach them in its memory,
+        and others in a trip. That suits keys that many write. It has room for `expected_keys`, and for some more; then it raises
+        `MemoryError`. A dictionary that is there is opened as it is made; `rackmem.Differs` if it has other sizes than are given.
+
         With `copies`, one that is made outlives nodes: those of a rack with copies (`up(copies=2)`) keep as many of all that is in
         it. What a node that dies had put last may be gone; what it had put before :meth:`sync`, or others have seen, is there.
         """
-        return Dict(self, self._rack._dict(name, expected_keys, copies, create), pickle)
+        if value_bytes is not None and copies:
+            raise ValueError("entries that stay where they are have no copies: leave out value_bytes or copies")
+        # In front of each is what it is.
+        longest = None if value_bytes is None else (key_bytes + 1, value_bytes + 1)
+        return Dict(self, self._rack._dict(name, expected_keys, longest, (copies, create)), pickle)
 
     def sync(self) -> None:
         """Waits until what this node has written to dictionaries, locks and arrays with copies survives it."""

@@ -46,6 +46,24 @@ pub enum Error {
         /// How many there are.
         slots: u64,
     },
+    /// A bucket is full, and its home has no further ones left, or at this moment all of them are in others' hands (only in an
+    /// [`ObjectStore`](crate::objects::ObjectStore)).
+    NoBuckets {
+        /// The home.
+        home: NodeId,
+    },
+    /// Buckets of these sizes cannot be (only in an [`ObjectStore`](crate::objects::ObjectStore)).
+    BadBuckets {
+        /// Bytes that a bucket may have.
+        most: usize,
+    },
+    /// Somebody has been writing a bucket for so long that it is likely dead (only in an [`ObjectStore`](crate::objects::ObjectStore)).
+    Stuck {
+        /// Its home.
+        home: NodeId,
+        /// Which one it is there.
+        bucket: usize,
+    },
     /// A writer stopped in the middle of this key's value seconds ago: it was suspended, or it died (only in a
     /// [`MappedStore`](crate::kv_mapped::MappedStore)).
     Abandoned {
@@ -95,6 +113,17 @@ impl fmt::Display for Error {
             Self::Full { slots } => write!(
                 f,
                 "all {slots} slots are taken, some of them by deleted keys: create the store for more keys"
+            ),
+            Self::NoBuckets { home } => {
+                write!(f, "all further buckets of node {} are taken: create the store for more keys", home.0)
+            }
+            Self::BadBuckets { most } => {
+                write!(f, "such buckets cannot be: choose sizes with which a bucket has up to {most} bytes")
+            }
+            Self::Stuck { home, bucket } => write!(
+                f,
+                "bucket {bucket} of node {} is being written without an end: its writer is likely dead",
+                home.0
             ),
             Self::Abandoned { node } => write!(
                 f,

@@ -17,7 +17,7 @@ const SLOT_HEAD: usize = 8;
 pub(super) struct Form {
     pub(super) key_bytes: usize,
     pub(super) value_bytes: usize,
-    slots: usize,
+    pub(super) slots: usize,
 }
 
 /// Where a chain goes on.
@@ -79,6 +79,15 @@ impl Form {
     pub(super) fn find(&self, bytes: &[u8], key: &[u8]) -> Option<usize> {
         let len = (key.len() as u16 + 1).to_le_bytes();
         self.slots(bytes).position(|slot| slot[..2] == len && slot[SLOT_HEAD..SLOT_HEAD + key.len()] == *key)
+    }
+
+    /// The keys in it, with their values.
+    pub(super) fn entries<'a>(&self, bytes: &'a [u8]) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        (0..self.slots).filter_map(|at| {
+            let slot = &bytes[HEAD + at * self.slot_bytes()..];
+            let len = usize::from(u16::from_le_bytes([slot[0], slot[1]])).checked_sub(1)?;
+            Some((&slot[SLOT_HEAD..][..len.min(self.key_bytes)], self.value(bytes, at)))
+        })
     }
 
     /// A slot that no key has.

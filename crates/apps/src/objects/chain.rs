@@ -49,6 +49,13 @@ impl Chain {
         }
     }
 
+    /// Its keys with their values.
+    pub(super) fn entries<L>(&self, store: &ObjectStore<L>) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let buckets = std::iter::once(&self.first).chain(self.further.iter().map(|(_, bytes)| bytes));
+        let entries = buckets.flat_map(|bytes| store.form.entries(bytes));
+        entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
+    }
+
     pub(super) fn find<L>(&self, store: &ObjectStore<L>, key: &[u8]) -> Option<At> {
         let form = &store.form;
         form.find(&self.first, key).map(At::First).or_else(|| {
@@ -91,7 +98,7 @@ impl Chain {
             None => {
                 // In front, so that nothing else has to be made anew. A longer chain could not be changed in a full store.
                 if self.further.len() as u64 >= RESERVE {
-                    return Err(Error::Full { home: store.home(self.part) });
+                    return Err(Error::NoBuckets { home: store.home(self.part) });
                 }
                 let fresh = store.parts[self.part].spare.take_one_more(node)?;
                 let mut bytes = vec![0; form.bytes()];
@@ -196,7 +203,7 @@ impl Chain {
         let unused = match result {
             Ok(true) => former,
             // Nothing was changed.
-            Ok(false) | Err(Error::Full { .. }) => fresh,
+            Ok(false) | Err(Error::NoBuckets { .. }) => fresh,
             // It may have been; then nobody knows which are in use.
             Err(_) => &[],
         };

@@ -12,7 +12,7 @@
 //! | `chain.rs` | a bucket with the further ones behind it, and how both change |
 //! | `spare.rs` | further buckets: who gets which |
 //! | `operations.rs` | what can be done with a key |
-//! | `error.rs` | what can go wrong |
+//! | `whole.rs` | what can be done with all of it: listing keys, taking it apart |
 //!
 //! # Why operations are linearizable
 //! Where a bucket is full it goes on in further ones, of the same home. A further bucket never changes while it is in a chain: whoever changes a key in one writes
@@ -39,11 +39,11 @@
 
 mod bucket;
 mod chain;
-mod error;
 mod layout;
 mod operations;
 mod sabres;
 mod spare;
+mod whole;
 
 use std::sync::Arc;
 
@@ -53,9 +53,11 @@ use self::bucket::Form;
 use self::spare::Spare;
 use crate::kv::hash::KeyHash;
 
-pub use self::error::Error;
+pub use crate::kv::Error;
+
 pub use self::layout::{Layout, Versioned};
 pub use self::sabres::Sabres;
+pub use self::whole::Entries;
 
 /// What a store is created with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,13 +70,15 @@ pub struct ObjectStoreConfig {
     pub value_bytes: usize,
     /// Keys that a bucket has capacity for.
     pub slots: usize,
+    /// It lies on the first so many nodes, those that do not come and go. None: on all that the rack began with.
+    pub homes: Option<u16>,
     /// Stirred into the hash.
     pub salt: u64,
 }
 
 impl Default for ObjectStoreConfig {
     fn default() -> Self {
-        Self { expected_keys: 1 << 16, key_bytes: 16, value_bytes: 128, slots: 4, salt: 0 }
+        Self { expected_keys: 1 << 16, key_bytes: 16, value_bytes: 128, slots: 4, homes: None, salt: 0 }
     }
 }
 
@@ -147,29 +151,54 @@ impl<L> Clone for ObjectStore<L> {
 }
 
 impl<L: Versioned> ObjectStore<L> {
-    /// A new store, its buckets spread over all nodes.
+    /// A new store, its buckets spread over its homes.
     ///
     /// # Errors
-    /// If such buckets cannot be, or the rack's memory fails, or is full.
+    /// If such buckets cannot be, or the rack's memory fails, or is full: then nothing of it stays allocated that can be freed.
     pub fn create(node: &mut NodeHandle, config: &ObjectStoreConfig) -> Result<Self, Error> {
         config.check()?;
-        let nodes = node.nodes();
-        let (each, spare) = config.on_each(nodes);
-        let root = node.alloc((WORDS + 2 * nodes as u64) * 8, node.id(), Discipline::Coherent)?;
-        for home in 0..nodes as u64 {
-            let id = NodeId(u16::try_from(home).expect("at most 64 nodes"));
-            let buckets = L::create(node, (each + spare) as usize, config.bucket_bytes(), id)?;
-            let spares = Spare::create(node, spare, id)?;
-            node.write_word(root + (WORDS + 2 * home) * 8, buckets.addr().bits())?;
-            node.write_word(root + (WORDS + 2 * home + 1) * 8, spares.addr().bits())?;
+        let homes = config.homes.map_or(node.nodes(), usize::from).clamp(1, node.nodes());
+        let (each, spare) = config.on_each(homes);
+        let len = config.bucket_bytes();
+        let root = node.alloc((WORDS + 2 * homes as u64) * 8, NodeId(0), Discipline::Coherent)?;
+        let form = Form::of(config);
+        let mut store = Self {
+            root,
+            salt: config.salt,
+            form,
+            each,
+            parts: Arc::default(),
+            bucket: vec![0; len],
+            raw: Vec::new(),
+        };
+        let mut parts = Vec::new();
+        let mut made = (0..homes as u16).map(NodeId).try_for_each(|home| {
+            let buckets = L::create(node, (each + spare) as usize, len, home)?;
+            match Spare::create(node, spare, home) {
+                Ok(spare) => parts.push(Part { buckets, spare }),
+                Err(why) => return buckets.free(node).map_err(Error::from).and(Err(why)),
+            }
+            Ok(())
+        });
+        store.parts = parts.into();
+        made = made.and_then(|()| store.describe(node));
+        if let Err(why) = made {
+            // What is lost by now cannot be freed.
+            let _ = store.destroy(node);
+            return Err(why);
         }
-        let sizes = [config.slots, config.key_bytes, config.value_bytes].map(|size| size as u64);
-        let words = [L::ID, sizes[0], sizes[1], sizes[2], each, config.salt];
-        for (word, value) in (1..).zip(words) {
-            node.write_word(root + word * 8, value)?;
+        Ok(store)
+    }
+
+    /// Writes its root, for those who open it.
+    fn describe(&self, node: &mut NodeHandle) -> Result<(), Error> {
+        let sizes = [self.form.slots, self.form.key_bytes, self.form.value_bytes].map(|size| size as u64);
+        let places = self.parts.iter().flat_map(|part| [part.buckets.addr(), part.spare.addr()]);
+        let words = [L::ID, sizes[0], sizes[1], sizes[2], self.each, self.salt, self.parts.len() as u64];
+        for (word, value) in (1..).zip(words.into_iter().chain(places.map(GlobalAddr::bits))) {
+            node.write_word(self.root + word * 8, value)?;
         }
-        node.write_word(root, MAGIC)?;
-        Self::open(node, root)
+        Ok(node.write_word(self.root, MAGIC)?)
     }
 
     /// The store whose root is there, which [`ObjectStore::root`] has named.
@@ -182,7 +211,7 @@ impl<L: Versioned> ObjectStore<L> {
         }
         let mut word = |at: u64| node.read_word(root + at * 8);
         let (slots, key, value) = (word(2)? as usize, word(3)? as usize, word(4)? as usize);
-        let (each, salt) = (word(5)?, word(6)?);
+        let (each, salt, homes) = (word(5)?, word(6)?, word(7)?);
         let form = Form::of(&ObjectStoreConfig {
             slots,
             key_bytes: key,
@@ -190,7 +219,7 @@ impl<L: Versioned> ObjectStore<L> {
             ..ObjectStoreConfig::default()
         });
         let mut parts = Vec::new();
-        for home in 0..node.nodes() as u64 {
+        for home in 0..homes {
             let at = WORDS + 2 * home;
             let buckets = GlobalAddr::from_bits(node.read_word(root + at * 8)?);
             let spare = GlobalAddr::from_bits(node.read_word(root + (at + 1) * 8)?);
@@ -206,6 +235,20 @@ impl<L: Versioned> ObjectStore<L> {
     /// The store's address, for [`ObjectStore::open`].
     pub fn root(&self) -> GlobalAddr {
         self.root
+    }
+
+    /// What it was created with, or something that comes to the same.
+    pub fn config(&self) -> ObjectStoreConfig {
+        let Form { key_bytes, value_bytes, slots } = self.form;
+        let homes = self.parts.len();
+        ObjectStoreConfig {
+            expected_keys: self.each * homes as u64 * slots as u64 * FULL.0 / FULL.1,
+            key_bytes,
+            value_bytes,
+            slots,
+            homes: Some(homes as u16),
+            salt: self.salt,
+        }
     }
 
     /// The node and the bucket of a key.

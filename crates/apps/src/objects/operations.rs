@@ -71,6 +71,46 @@ impl<L: Versioned> ObjectStore<L> {
         }
     }
 
+    /// Sets the value of `key`, which is absent. False if it is present: then nothing changes.
+    ///
+    /// # Errors
+    /// As for [`ObjectStore::put`].
+    pub fn insert(&mut self, node: &mut NodeHandle, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        let location = self.locate(key)?;
+        self.check_value(value)?;
+        loop {
+            let chain = Chain::read(self, node, location)?;
+            if chain.find(self, key).is_some() {
+                return Ok(false);
+            }
+            if chain.set(self, node, None, (key, value))? {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Sets the value of `key` to `new`, if it is `old`. False if it is another one, or absent.
+    ///
+    /// # Errors
+    /// As for [`ObjectStore::put`].
+    pub fn replace(
+        &mut self,
+        node: &mut NodeHandle,
+        key: &[u8],
+        (old, new): (&[u8], &[u8]),
+    ) -> Result<bool, Error> {
+        let location = self.locate(key)?;
+        self.check_value(new)?;
+        loop {
+            let chain = Chain::read(self, node, location)?;
+            let at = chain.find(self, key).filter(|at| chain.value(self, *at) == old);
+            let Some(at) = at else { return Ok(false) };
+            if chain.set(self, node, Some(at), (key, new))? {
+                return Ok(true);
+            }
+        }
+    }
+
     /// Removes `key`. False if it was absent.
     ///
     /// # Errors

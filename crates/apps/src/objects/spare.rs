@@ -40,6 +40,10 @@ impl Spare {
         Ok(Self { words, count })
     }
 
+    pub(super) fn free(self, node: &mut NodeHandle) -> Result<(), Error> {
+        Ok(self.words.free(node)?)
+    }
+
     pub(super) fn addr(&self) -> GlobalAddr {
         self.words.addr()
     }
@@ -47,7 +51,7 @@ impl Spare {
     /// A bucket that nobody has, with a tag that none ever had, to make a chain longer.
     pub(super) fn take_one_more(&self, node: &mut NodeHandle) -> Result<Next, Error> {
         if self.words.load(node, OUT)? + RESERVE >= self.count {
-            return Err(Error::Full { home: self.addr().home() });
+            return Err(Error::NoBuckets { home: self.addr().home() });
         }
         self.take(node)
     }
@@ -70,7 +74,7 @@ impl Spare {
         }
         // A counter that has passed the end stays there: it would take 2^64 failures to come round.
         let number = self.words.fetch_add(node, UNUSED, 1)?;
-        if number < self.count { Ok(number) } else { Err(Error::Full { home: self.addr().home() }) }
+        if number < self.count { Ok(number) } else { Err(Error::NoBuckets { home: self.addr().home() }) }
     }
 
     /// Gives one back: nobody will be sent there any more.
@@ -107,7 +111,7 @@ mod tests {
         let mut node = rack.node(NodeId(0));
         let spare = Spare::create(&mut node, 3, NodeId(1)).unwrap();
         let taken: Vec<Next> = (0..3).map(|_| spare.take(&mut node).unwrap()).collect();
-        assert_eq!(spare.take(&mut node), Err(Error::Full { home: NodeId(1) }));
+        assert_eq!(spare.take(&mut node), Err(Error::NoBuckets { home: NodeId(1) }));
         spare.give_back(&mut node, taken[2].number).unwrap();
         spare.give_back(&mut node, taken[0].number).unwrap();
         let again = [spare.take(&mut node).unwrap(), spare.take(&mut node).unwrap()];

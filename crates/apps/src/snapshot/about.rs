@@ -13,6 +13,7 @@ use super::error::Error;
 use crate::kv::KvStore;
 use crate::kv_locked::LockedStore;
 use crate::named::Rooted;
+use crate::objects::{ObjectStore, Sabres};
 
 /// What can be saved. Their numbers are in files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,9 +35,11 @@ pub enum Kind {
     Store = 7,
     /// A [`LockedStore`].
     LockedStore = 8,
+    /// An [`ObjectStore`].
+    ObjectStore = 9,
 }
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 9] = [
     Kind::Locked,
     Kind::Regions,
     Kind::Value,
@@ -45,6 +48,7 @@ const KINDS: [Kind; 8] = [
     Kind::Objects,
     Kind::Store,
     Kind::LockedStore,
+    Kind::ObjectStore,
 ];
 
 /// Of what a snapshot is one moment. Each part is as it was at some moment between the beginning and the end of the saving.
@@ -99,6 +103,7 @@ impl Kind {
             Discipline::Locked => Self::Locked,
             Discipline::Coherent if is_store(KvStore::TAG) => Self::Store,
             Discipline::Coherent if is_store(LockedStore::TAG) => Self::LockedStore,
+            Discipline::Coherent if is_store(ObjectStore::<Sabres>::TAG) => Self::ObjectStore,
             Discipline::Coherent if is(Region::TAG) => Self::Region,
             Discipline::Coherent => Self::Value,
             Discipline::Word => Self::Words,
@@ -110,7 +115,9 @@ impl Kind {
     const fn discipline(self) -> Discipline {
         match self {
             Self::Locked | Self::Regions => Discipline::Locked,
-            Self::Value | Self::Region | Self::Store | Self::LockedStore => Discipline::Coherent,
+            Self::Value | Self::Region | Self::Store | Self::LockedStore | Self::ObjectStore => {
+                Discipline::Coherent
+            }
             Self::Words => Discipline::Word,
             Self::Objects => Discipline::Object,
         }
@@ -118,13 +125,13 @@ impl Kind {
 
     /// True if it is kept by several nodes, where a handle [keeps copies](rackmem::NodeHandle::keep_copies).
     pub const fn can_have_copies(self) -> bool {
-        // Of a store in locks, many are in one allocation.
-        !matches!(self, Self::Words | Self::Objects | Self::LockedStore)
+        // Of a store in locks, many are in one allocation; one of objects is objects.
+        !matches!(self, Self::Words | Self::Objects | Self::LockedStore | Self::ObjectStore)
     }
 
     /// True if it has entries: a store keys, and a lock regions. All else is so many bytes.
     pub const fn has_entries(self) -> bool {
-        matches!(self, Self::Regions | Self::Store | Self::LockedStore)
+        matches!(self, Self::Regions | Self::Store | Self::LockedStore | Self::ObjectStore)
     }
 }
 
@@ -139,6 +146,7 @@ impl fmt::Display for Kind {
             Self::Objects => "objects",
             Self::Store => "key-value store",
             Self::LockedStore => "key-value store in locks",
+            Self::ObjectStore => "key-value store of objects",
         })
     }
 }

@@ -31,6 +31,7 @@
 //! | [`Locked`](rackmem::Locked), [`LockedRegions`](rackmem::LockedRegions) | all of it | while it is copied in memory, under its lock |
 //! | [`Value`](rackmem::Value) | all of it | no |
 //! | [`LockedStore`](crate::kv_locked::LockedStore) | all of it, if its buckets take up to 2 MiB and all their locks can be had in a second; or else each bucket | up to a second, while it is copied in memory; or while their bucket is |
+//! | [`ObjectStore`](crate::objects::ObjectStore) | each of its chains of buckets | no |
 //! | [`KvStore`](crate::kv::KvStore) | each key: nothing excludes writers of several keys | no |
 //! | [`Region`](rackmem::Region) | each block: whoever has it mapped, or writes it, has no lock to wait for | no |
 //! | [`Words`](rackmem::Words), [`Objects`](rackmem::Objects), [`ByteObjects`](rackmem::ByteObjects) | each word, each object | no |

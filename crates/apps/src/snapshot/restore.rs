@@ -13,6 +13,7 @@ use super::format::{End, Reader};
 use super::save::{LOCK_HEADER, POISONED, pieces, size, still_there};
 use crate::kv::KvStore;
 use crate::kv_locked::LockedStore;
+use crate::objects::{ObjectStore, Sabres};
 
 /// What is to happen if something has the name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -134,6 +135,7 @@ impl<R: Read + Seek> Snapshot<R> {
         let made = match self.about.kind {
             Kind::Store => self.restore_store::<KvStore>(&mut target)?,
             Kind::LockedStore => self.restore_store::<LockedStore>(&mut target)?,
+            Kind::ObjectStore => self.restore_store::<ObjectStore<Sabres>>(&mut target)?,
             _ => self.restore_memory(&mut target)?,
         };
         // From here on it is there, whoever dies.

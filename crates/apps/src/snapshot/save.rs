@@ -12,6 +12,7 @@ use super::format::{PIECE, Writer};
 use super::{Saved, stores};
 use crate::kv::KvStore;
 use crate::kv_locked::LockedStore;
+use crate::objects::{ObjectStore, Sabres};
 
 /// Bytes in front of a value behind a lock.
 pub(super) const LOCK_HEADER: usize = 16;
@@ -30,6 +31,7 @@ pub fn save(handle: &mut NodeHandle, name: &str, wait: Duration, out: impl Write
     match about.kind {
         Kind::Store => return stores::save::<KvStore>(handle, about, wait, out),
         Kind::LockedStore => return stores::save::<LockedStore>(handle, about, wait, out),
+        Kind::ObjectStore => return stores::save::<ObjectStore<Sabres>>(handle, about, wait, out),
         _ => {}
     }
     let mut file = Writer::begin(out, &about)?;

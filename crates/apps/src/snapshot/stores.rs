@@ -18,6 +18,7 @@ use super::save::still_there;
 use crate::kv::{self, KvConfig, KvStore, Placement};
 use crate::kv_locked::{LockedStore, LockedStoreConfig};
 use crate::named::{self, Rooted};
+use crate::objects::{ObjectStore, ObjectStoreConfig, Sabres};
 
 /// For how long all writers of a store may have to wait, and of how many bytes.
 const WHOLE: (Duration, usize) = (Duration::from_secs(1), 2 << 20);
@@ -152,6 +153,57 @@ impl Listed for LockedStore {
     fn takes(&self, longest: Longest) -> Result<(), kv::Error> {
         within(longest.key, self.longest_key())?;
         let (len, most) = (longest.both, self.most_record());
+        if len <= most { Ok(()) } else { Err(kv::Error::ValueTooLong { len, most }) }
+    }
+}
+
+impl Listed for ObjectStore<Sabres> {
+    fn config(&self) -> [u64; 4] {
+        let ObjectStoreConfig { expected_keys, key_bytes, value_bytes, slots, homes, salt } = self.config();
+        let pair = |low: usize, high: usize| low as u64 | (high as u64) << 32;
+        [expected_keys, pair(key_bytes, value_bytes), pair(slots, homes.unwrap_or(0).into()), salt]
+    }
+
+    fn config_of([expected_keys, lens, shape, salt]: [u64; 4]) -> Option<ObjectStoreConfig> {
+        let pair = |both: u64| ((both & u64::from(u32::MAX)) as usize, (both >> 32) as usize);
+        let ((key_bytes, value_bytes), (slots, homes)) = (pair(lens), pair(shape));
+        let homes = Some(u16::try_from(homes).ok()?).filter(|homes| *homes > 0);
+        let config = ObjectStoreConfig { expected_keys, key_bytes, value_bytes, slots, homes, salt };
+        (expected_keys <= 1 << 40).then_some(config)
+    }
+
+    fn each(
+        &self,
+        handle: &mut NodeHandle,
+        about: &About,
+        _: Duration,
+        each: Each<'_>,
+    ) -> Result<Moment, Error> {
+        let (failed, mut store) = (failed(&about.name), self.clone());
+        let mut next = Some(0);
+        while let Some(chain) = next {
+            let entries;
+            (entries, next) = store.entries(handle, chain).map_err(&failed)?;
+            for (key, value) in entries {
+                each(&key, &value)?;
+            }
+        }
+        Ok(Moment::Bucket)
+    }
+
+    fn put(&self, handle: &mut NodeHandle, key: &[u8], value: &[u8]) -> Result<(), kv::Error> {
+        // Not this one.
+        Self::put(&mut self.clone(), handle, key, value).map(drop)
+    }
+
+    fn delete(&self, handle: &mut NodeHandle, key: &[u8]) -> Result<(), kv::Error> {
+        Self::delete(&mut self.clone(), handle, key).map(drop)
+    }
+
+    fn takes(&self, longest: Longest) -> Result<(), kv::Error> {
+        let ObjectStoreConfig { key_bytes, value_bytes, .. } = self.config();
+        within(longest.key, key_bytes)?;
+        let (len, most) = (longest.value, value_bytes);
         if len <= most { Ok(()) } else { Err(kv::Error::ValueTooLong { len, most }) }
     }
 }

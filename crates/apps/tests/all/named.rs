@@ -3,6 +3,7 @@
 use apps::kv::{KvConfig, KvStore};
 use apps::kv_locked::{LockedStore, LockedStoreConfig};
 use apps::named::{self, Error, Rooted};
+use apps::objects::{ObjectStore, ObjectStoreConfig, Sabres};
 use rackmem::{Config, NameError, NodeHandle, NodeId, Rack, block_on};
 
 fn rack() -> Rack {
@@ -56,6 +57,12 @@ fn a_store_under_a_name_is_made_by_one_and_found_by_all() {
 fn so_is_one_in_locks() {
     let config = || LockedStoreConfig { expected_keys: 100, ..LockedStoreConfig::default() };
     is_made_by_one_and_found_by_all::<LockedStore>(&config);
+}
+
+#[test]
+fn so_is_one_of_objects() {
+    let config = || ObjectStoreConfig { expected_keys: 100, ..ObjectStoreConfig::default() };
+    is_made_by_one_and_found_by_all::<ObjectStore<Sabres>>(&config);
 }
 
 #[test]

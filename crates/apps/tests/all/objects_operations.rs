@@ -7,7 +7,7 @@ use rackmem::{NodeHandle, NodeId, Rack};
 use random::Random;
 
 const FORM: ObjectStoreConfig =
-    ObjectStoreConfig { expected_keys: 40, key_bytes: 12, value_bytes: 30, slots: 2, salt: 1 };
+    ObjectStoreConfig { expected_keys: 40, key_bytes: 12, value_bytes: 30, slots: 2, homes: None, salt: 1 };
 
 fn rack() -> Rack {
     let config = rackmem::Config { nodes: 2, memory: 4 << 20, cache: 1 << 20, ..rackmem::Config::default() };
@@ -39,7 +39,21 @@ fn a_store_does_what_a_map_does_also_with_more_keys_than_it_was_made_for() {
             let (store, node) =
                 if dice.below(2) == 0 { (&mut ours, &mut here) } else { (&mut theirs, &mut there) };
             let value = round.to_le_bytes()[..1 + dice.below(8) as usize].to_vec();
-            match dice.below(4) {
+            match dice.below(6) {
+                4 => {
+                    let is_new = store.insert(node, &key, &value).unwrap();
+                    assert_eq!(is_new, !model.contains_key(&key));
+                    model.entry(key).or_insert(value);
+                }
+                5 => {
+                    // Half of the time what is there, or nothing of that kind.
+                    let old = model.get(&key).filter(|_| dice.below(2) == 0).cloned().unwrap_or_default();
+                    let is_that = store.replace(node, &key, (&old, &value)).unwrap();
+                    assert_eq!(is_that, model.get(&key) == Some(&old));
+                    if is_that {
+                        model.insert(key, value);
+                    }
+                }
                 0 => assert_eq!(get(store, node, &key), model.get(&key).cloned()),
                 1 => {
                     let present = store.put(node, &key, &value).unwrap();
@@ -66,6 +80,14 @@ fn a_store_does_what_a_map_does_also_with_more_keys_than_it_was_made_for() {
         for (key, value) in &model {
             assert_eq!(get(&mut theirs, &mut there, key).as_ref(), Some(value));
         }
+        let (mut keys, mut next) = (Vec::new(), Some(0));
+        while let Some(chain) = next {
+            let some;
+            (some, next) = theirs.entries(&mut there, chain).unwrap();
+            keys.extend(some);
+        }
+        keys.sort();
+        assert!(keys.iter().map(|(key, value)| (key, value)).eq(&model), "each key is listed once");
     }
 }
 
@@ -84,7 +106,7 @@ fn further_buckets_are_given_back_and_a_full_store_says_so_and_stays_sound() {
                 Err(why) => break why,
             }
         };
-        assert!(matches!(why, Error::Full { .. }), "{why}");
+        assert!(matches!(why, Error::NoBuckets { .. }), "{why}");
         assert_eq!(*full.get_or_insert(put), put, "round {round}: as many keys as before have room");
         for number in 0..put {
             assert_eq!(get(&mut store, &mut node, &key(number)), Some(vec![7]));
@@ -97,6 +119,33 @@ fn further_buckets_are_given_back_and_a_full_store_says_so_and_stays_sound() {
         }
     }
     assert!(full.unwrap() >= 10, "a bucket, and 8 further ones at least");
+}
+
+#[test]
+fn a_store_that_is_taken_apart_or_was_not_made_leaves_no_memory_allocated() {
+    let rack = rack();
+    let mut node = rack.node(NodeId(0));
+    // A tenth of a node's memory, and all of it at the second home, so that making it fails midway.
+    let config = ObjectStoreConfig { expected_keys: 8000, ..FORM };
+    for round in 0..30 {
+        let mut store = store(&mut node, &config);
+        store.put(&mut node, b"key", &[round]).unwrap();
+        let mut same = store.clone();
+        store.destroy(&mut node).unwrap();
+        assert!(matches!(same.put(&mut node, b"key", &[1]), Err(Error::Memory(_))));
+        let filled = node.alloc(3 << 20, NodeId(1), rackmem::Discipline::Object);
+        let filled =
+            filled.or_else(|_| node.alloc(3 << 20, NodeId(1), rackmem::Discipline::Coherent)).unwrap();
+        let large = ObjectStoreConfig { expected_keys: 24_000, ..FORM };
+        let why = ObjectStore::<Sabres>::create(&mut node, &large).err();
+        assert!(matches!(why, Some(Error::Memory(rackmem::Error::OutOfMemory { home: 1, .. }))), "{why:?}");
+        node.free(filled).unwrap();
+    }
+    let one = ObjectStoreConfig { homes: Some(1), ..config };
+    let mut on_one = ObjectStore::<Sabres>::create(&mut node, &one).unwrap();
+    assert!(!on_one.put(&mut rack.node(NodeId(1)), b"key", b"1").unwrap());
+    let mut same = ObjectStore::<Sabres>::open(&mut rack.node(NodeId(1)), on_one.root()).unwrap();
+    assert_eq!(get(&mut same, &mut node, b"key"), Some(vec![b'1']));
 }
 
 #[test]

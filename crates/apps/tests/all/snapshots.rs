@@ -6,6 +6,7 @@ use std::time::Duration;
 use apps::kv::{KvConfig, KvStore, Placement};
 use apps::kv_locked::{LockedStore, LockedStoreConfig};
 use apps::named;
+use apps::objects::{ObjectStore, ObjectStoreConfig, Sabres};
 use apps::snapshot::{self, Error, Existing, Kind, Moment, Restored, Snapshot};
 use rackmem::{
     ByteObjects, Chains, ChainsConfig, Config, Locked, LockedRegions, NameError, NodeHandle, NodeId, Objects,
@@ -271,6 +272,44 @@ fn a_store_in_locks_comes_back_of_one_moment() {
 #[test]
 fn a_large_store_in_locks_comes_back_bucket_by_bucket() {
     in_locks(LockedStoreConfig { expected_keys: 12_000, record_bytes: 64, salt: 3 }, Moment::Bucket);
+}
+
+#[test]
+fn a_store_of_objects_comes_back() {
+    let config = ObjectStoreConfig {
+        expected_keys: 300,
+        key_bytes: 20,
+        value_bytes: 6000,
+        slots: 3,
+        homes: Some(2),
+        salt: 8,
+    };
+    comes_back(
+        (Kind::ObjectStore, Moment::Bucket),
+        |here| {
+            let mut it: ObjectStore<Sabres> = named::open_or(here, "it", &config).unwrap();
+            records().for_each(|(key, value)| assert_eq!(it.put(here, &key, &value), Ok(false)));
+            it
+        },
+        |here, it| {
+            let mut it = it.clone();
+            it.put(here, b"new", b"one").unwrap();
+            it.delete(here, b"key 5").unwrap();
+        },
+        |here, name| {
+            let mut it: ObjectStore<Sabres> = named::open(here, name).unwrap();
+            assert_eq!(it.config().bucket_bytes(), config.bucket_bytes());
+            assert_eq!(it.config().objects_on_each(2), config.objects_on_each(2));
+            let (mut all, mut next) = (Vec::new(), Some(0));
+            while let Some(chain) = next {
+                let some;
+                (some, next) = it.entries(here, chain).unwrap();
+                all.extend(some);
+            }
+            all.sort();
+            all
+        },
+    );
 }
 
 #[test]

@@ -16,7 +16,7 @@ const CLIENTS: u16 = 6;
 const KEYS: u64 = 7;
 /// Few slots: keys come and go in further buckets all the time.
 const CONFIG: ObjectStoreConfig =
-    ObjectStoreConfig { expected_keys: 3, key_bytes: 8, value_bytes: 200, slots: 1, salt: 5 };
+    ObjectStoreConfig { expected_keys: 3, key_bytes: 8, value_bytes: 200, slots: 1, homes: None, salt: 5 };
 
 /// A value that is like no other, of one length or another, the same in each of its parts.
 fn value(number: u64) -> Vec<u8> {
