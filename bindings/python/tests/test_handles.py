@@ -169,8 +169,9 @@ def test_other_threads_run_while_one_waits(rack: rackmem.Rack, name: str) -> Non
     assert not waiting.is_alive()
 
 
-def test_dictionaries_keep_bytes_text_and_numbers(rack: rackmem.Rack, name: str) -> None:
-    users = rack.dict(name)
+@pytest.mark.parametrize("value_bytes", [None, 64])
+def test_dictionaries_keep_bytes_text_and_numbers(rack: rackmem.Rack, name: str, value_bytes: int | None) -> None:
+    users = rack.dict(name, value_bytes=value_bytes)
     pairs: list[tuple[bytes | str | int, bytes | str | int]] = [
         ("ann", b"\x00\xff"),
         (b"ann", "ünï"),
@@ -196,6 +197,75 @@ def test_dictionaries_keep_bytes_text_and_numbers(rack: rackmem.Rack, name: str)
             users["x"] = wrong
     with pytest.raises(ValueError):
         users["k" * 5000] = 1
+
+
+def test_dictionaries_in_place_are_opened_as_they_are_and_refuse_what_does_not_fit(
+    rack: rackmem.Rack, name: str
+) -> None:
+    users = rack.dict(name, value_bytes=10, key_bytes=4, expected_keys=20)
+    users["four"] = "ten bytes."
+    for key, value in [("four!", ""), ("four", "eleven byte"), ("ünï", "ten bytes!"), (2**33, 1)]:
+        with pytest.raises(ValueError, match="too long"):
+            users[key] = value
+    with pytest.raises(KeyError):
+        users["one"]
+    # Opened without sizes it is what it is.
+    assert rack.dict(name)["four"] == rack.dict(name, create=False)["four"] == "ten bytes."
+    with pytest.raises(rackmem.Differs, match="up to 4 bytes and values of up to 10"):
+        rack.dict(name, value_bytes=11, key_bytes=4)
+    with pytest.raises(ValueError, match="copies"):
+        rack.dict(name + "c", value_bytes=10, copies=True)
+    with pytest.raises(ValueError, match="sizes"):
+        rack.dict(name + "b", value_bytes=1 << 20)
+    rack.dict(name + "k")[1] = 2
+    with pytest.raises(rackmem.Differs):
+        rack.dict(name + "k", value_bytes=10)
+    with pytest.raises(MemoryError, match="more keys"):
+        for number in range(1000):
+            users[number] = number
+    there = len(users)
+    del users["four"]
+    users["five"] = 5
+    assert len(users) == there and users["five"] == 5
+    rack.remove(name)
+    with pytest.raises(rackmem.Lost):
+        users["five"]
+    again = rack.dict(name, value_bytes=11)
+    assert len(again) == 0
+
+
+def _put_for_ever(file: str, node: int, name: str) -> None:
+    with rackmem.join(file, node) as rack:
+        values, done = rack.dict(name), rack.words(name + " done")
+        number = 0
+        while True:
+            number += 1
+            key = number % len(done)
+            last = done[key] + 1
+            values[key] = last.to_bytes(8, "little") * 64
+            done[key] = last
+
+
+def test_a_worker_that_is_killed_in_the_middle_of_a_put_leaves_what_was_or_what_will_be(name: str) -> None:
+    with rackmem.up(nodes=3, seats=2, memory="64MiB") as rack:
+        values = rack.dict(name, value_bytes=512, expected_keys=8)
+        done = rack.words(name + " done", 8)
+        for key in range(8):
+            values[key] = bytes(512)
+        for turn in range(8):
+            before = done[0]
+            worker = SPAWN.Process(target=_put_for_ever, args=(rack.file, 1, name))
+            worker.start()
+            while done[0] < before + 100:
+                time.sleep(0.001)
+            time.sleep(turn * 0.0007)
+            worker.kill()
+            worker.join(30)
+            for key in range(8):
+                value, last = values[key], done[key]
+                # What was put is there; of what was being put, all or nothing.
+                assert value == value[:8] * 64 and int.from_bytes(value[:8], "little") in (last, last + 1)
+                values[key] = last.to_bytes(8, "little") * 64
 
 
 OUTLIVED = """
@@ -344,6 +414,7 @@ def test_handles_pickle_as_names(rack: rackmem.Rack, name: str) -> None:
     for handle in [
         rack.words(name + "w", 2),
         rack.dict(name + "d"),
+        rack.dict(name + "i", value_bytes=10),
         rack.lock(name + "l"),
         rack.locked(name + "q", FIELDS),
         rack.regions(name + "r", 100),
@@ -401,10 +472,11 @@ def test_numpy_scalars_are_numbers(rack: rackmem.Rack, name: str) -> None:
     assert words[np.int64(0).item()] == 3
 
 
-def test_keys_are_listed_while_others_change(rack: rackmem.Rack, name: str) -> None:
-    users = rack.dict(name, expected_keys=100)
+@pytest.mark.parametrize("value_bytes", [None, 5000])
+def test_keys_are_listed_while_others_change(rack: rackmem.Rack, name: str, value_bytes: int | None) -> None:
+    users = rack.dict(name, expected_keys=100 if value_bytes is None else 2000, value_bytes=value_bytes)
     assert not users and len(users) == 0 and list(users) == []
-    # More than its index was made for, and values that do not fit where the first ones were.
+    # More than its index was made for, if it grows, and values that do not fit where the first ones were.
     for number in range(2000):
         users[number] = number
     stop = threading.Event()

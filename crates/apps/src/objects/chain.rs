@@ -80,19 +80,20 @@ impl Chain {
         (key, value): (&[u8], &[u8]),
     ) -> Result<bool, Error> {
         let form = store.form;
-        let free = || {
-            let mut further = (0..).zip(&self.further);
-            form.free_slot(&self.first).map(At::First).or_else(|| {
-                further.find_map(|(at, (_, bytes))| form.free_slot(bytes).map(|slot| At::Further(at, slot)))
-            })
+        // The further bucket that it goes to, and the slot where it is; or the first bucket.
+        let (further, former) = match at {
+            Some(At::First(slot)) => (None, Some(slot)),
+            Some(At::Further(bucket, slot)) => (Some(bucket), Some(slot)),
+            None => (self.further.iter().position(|(_, bytes)| form.has_room(bytes)), None),
         };
-        match at.or_else(free) {
-            Some(At::First(slot)) => {
-                form.set(&mut self.first, slot, key, value);
+        let in_first = matches!(at, Some(At::First(_))) || at.is_none() && form.has_room(&self.first);
+        match further {
+            _ if in_first => {
+                form.set(&mut self.first, former, key, value);
                 self.commit(store, node, &[])
             }
-            Some(At::Further(bucket, slot)) => {
-                form.set(&mut self.further[bucket].1, slot, key, value);
+            Some(bucket) => {
+                form.set(&mut self.further[bucket].1, former, key, value);
                 self.renew(store, node, bucket + 1)
             }
             None => {
@@ -102,7 +103,7 @@ impl Chain {
                 }
                 let fresh = store.parts[self.part].spare.take_one_more(node)?;
                 let mut bytes = vec![0; form.bytes()];
-                form.set(&mut bytes, 0, key, value);
+                form.set(&mut bytes, None, key, value);
                 bucket::set_next(&mut bytes, bucket::next(&self.first));
                 let result = self.link(store, node, fresh, &mut bytes);
                 self.settle(store, node, result, &[fresh], &[])

@@ -20,7 +20,8 @@
 //! and takes effect with that. A lookup takes effect when it reads the first bucket: each further bucket has a tag, which differs each time that
 //! it is given out, and the one before it says which tag it must have; a reader that finds another one begins again.
 //!
-//! A writer that dies before its conditional write has changed nothing, and some further buckets are given to nobody again.
+//! A writer that dies before its conditional write has changed nothing, and some further buckets are given to nobody again. One that dies in
+//! it has changed nothing, or all (`bucket.rs`).
 //!
 //! ```
 //! use apps::objects::{ObjectStoreConfig, ObjectStore, Sabres};
@@ -116,9 +117,15 @@ impl ObjectStoreConfig {
         let longest = rackmem::ByteObjects::LONGEST;
         let possible = (1..=usize::from(u16::MAX) - 1).contains(&self.key_bytes)
             && self.value_bytes < 1 << 20
-            && (1..=4096).contains(&self.slots)
+            && (1..=bucket::MOST_SLOTS).contains(&self.slots)
             && self.bucket_bytes() <= longest;
         if possible { Ok(()) } else { Err(Error::BadBuckets { most: longest }) }
+    }
+
+    /// Further buckets on each of so many nodes have numbers.
+    fn check_count(&self, homes: usize) -> Result<(), Error> {
+        let (_, spare) = self.on_each(homes);
+        if spare < bucket::MOST_NUMBERS { Ok(()) } else { Err(Error::BadBuckets { most: 1 << 20 }) }
     }
 }
 
@@ -158,6 +165,7 @@ impl<L: Versioned> ObjectStore<L> {
     pub fn create(node: &mut NodeHandle, config: &ObjectStoreConfig) -> Result<Self, Error> {
         config.check()?;
         let homes = config.homes.map_or(node.nodes(), usize::from).clamp(1, node.nodes());
+        config.check_count(homes)?;
         let (each, spare) = config.on_each(homes);
         let len = config.bucket_bytes();
         let root = node.alloc((WORDS + 2 * homes as u64) * 8, NodeId(0), Discipline::Coherent)?;

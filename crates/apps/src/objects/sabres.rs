@@ -1,4 +1,4 @@
-//! Objects as the rack has them: read whole where the memory is.
+//! Objects as the rack has them: read whole where the memory is, and whole after any writer's death.
 
 use rackmem::{ByteObjects, Error, GlobalAddr, NodeHandle, NodeId, ReadError, Retry};
 
@@ -12,7 +12,7 @@ impl Layout for Sabres {
     const NAME: &'static str = "sabre";
 
     fn create(node: &mut NodeHandle, count: usize, len: usize, home: NodeId) -> Result<Self, Error> {
-        node.byte_objects(count, len, home).map(Self)
+        node.byte_objects_front_last(count, len, home).map(Self)
     }
 
     fn open(node: &mut NodeHandle, addr: GlobalAddr, len: usize) -> Result<Self, Error> {

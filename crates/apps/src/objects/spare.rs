@@ -1,7 +1,8 @@
 //! Further buckets of one home: who gets which.
 //!
 //! Words at that home, changed by remote atomics from anywhere: a stack of what was given back, a counter of what was never given out,
-//! a counter of tags. What must always hold: a bucket is given to one at a time, and no two tags are the same.
+//! a counter of tags. What must always hold: a bucket is given to one at a time, and no two tags are the same of those that anybody can
+//! still have seen: they have 40 bits.
 
 use rackmem::{GlobalAddr, NodeHandle, NodeId, Words};
 
@@ -60,7 +61,7 @@ impl Spare {
     pub(super) fn take(&self, node: &mut NodeHandle) -> Result<Next, Error> {
         let number = self.pop(node)?;
         self.words.fetch_add(node, OUT, 1)?;
-        Ok(Next { number, tag: self.words.fetch_add(node, TAGS, 1)? + 1 })
+        Ok(Next { number, tag: Next::tag_of(self.words.fetch_add(node, TAGS, 1)?) })
     }
 
     fn pop(&self, node: &mut NodeHandle) -> Result<u64, Error> {

@@ -77,7 +77,7 @@ impl Node {
     }
 
     fn begin_objects(&self) -> Arc<Region> {
-        self.begin(OBJECTS, Shape::Objects { count: COUNT, len: LEN })
+        self.begin(OBJECTS, Shape::objects(COUNT, LEN))
     }
 
     fn map(&self, addr: GlobalAddr) -> Arc<Region> {
@@ -537,7 +537,7 @@ fn a_header_that_no_home_would_write_is_refused() {
         other.try_map(OBJECTS, LONG)
     };
     let words = COUNT * 128 + 8;
-    assert_eq!(with(words, 4, 1).map(|region| region.shape()), Ok(Shape::Objects { count: COUNT, len: LEN }));
+    assert_eq!(with(words, 4, 1).map(|region| region.shape()), Ok(Shape::objects(COUNT, LEN)));
     let objects = 5 << 56;
     for (at, value) in [
         (0, 0),

@@ -17,7 +17,7 @@ const OBJECTS: usize = 4;
 
 fn region(len: usize) -> Arc<Region> {
     let memory = NodeMemory::new(BlockSize::DEFAULT, 1 << 20, 1 << 20);
-    let shape = Shape::Objects { count: OBJECTS, len };
+    let shape = Shape::objects(OBJECTS, len);
     memory.regions.begin(&memory.home, GlobalAddr::new(NodeId(0), 4096), shape, true)
 }
 

@@ -35,6 +35,7 @@ const NAMED: u64 = 6;
 const WORDS: u64 = 1;
 const OBJECTS: u64 = 2;
 const UNITS: u64 = 3;
+const FRONT_LAST: u64 = 4;
 
 /// Says that a reply has other words than results.
 const OTHER_WORDS: u64 = u64::MAX;
@@ -221,7 +222,8 @@ impl<'a> Message<'a> {
 fn shape_words(shape: Shape) -> (u64, u64, u64) {
     match shape {
         Shape::Words { count } => (WORDS, count as u64, 0),
-        Shape::Objects { count, len } => (OBJECTS, count as u64, len as u64),
+        Shape::Objects { count, len, front_last: false } => (OBJECTS, count as u64, len as u64),
+        Shape::Objects { count, len, front_last: true } => (FRONT_LAST, count as u64, len as u64),
         Shape::Chain { first, units } => (UNITS, units.into(), first.into()),
     }
 }
@@ -230,7 +232,7 @@ fn shape_of(kind: u64, count: u64, len: u64) -> Option<Shape> {
     let (count, len) = (usize::try_from(count).ok()?, usize::try_from(len).ok()?);
     let shape = match kind {
         WORDS if len == 0 => Shape::Words { count },
-        OBJECTS if len > 0 => Shape::Objects { count, len },
+        OBJECTS | FRONT_LAST if len > 0 => Shape::Objects { count, len, front_last: kind == FRONT_LAST },
         UNITS if len > 0 => {
             Shape::Chain { first: u32::try_from(len).ok()?, units: u32::try_from(count).ok()? }
         }
@@ -249,7 +251,13 @@ mod tests {
         let write = |expected, len| Call::Write { addr, key: Key(0x1203), object: 7, at: 5, expected, len };
         vec![
             Call::Begin { addr, incarnation: Incarnation(0), shape: Shape::Words { count: 9 }, zeroed: true },
-            Call::Begin { addr, incarnation, shape: Shape::Objects { count: 2, len: 77 }, zeroed: false },
+            Call::Begin { addr, incarnation, shape: Shape::objects(2, 77), zeroed: false },
+            Call::Begin {
+                addr,
+                incarnation,
+                shape: Shape::Objects { count: 2, len: 77, front_last: true },
+                zeroed: false,
+            },
             Call::Begin { addr, incarnation, shape: Shape::Chain { first: 8, units: 77 }, zeroed: true },
             Call::Open { addr },
             Call::End { addr },
@@ -292,8 +300,8 @@ mod tests {
 
     #[test]
     fn a_reply_is_read_as_it_was_written() {
-        let region = Reply::of_region(Key(0xffff_ff01), Shape::Objects { count: 5, len: 100 });
-        assert_eq!(region.region(), Some((Key(0xffff_ff01), Shape::Objects { count: 5, len: 100 })));
+        let region = Reply::of_region(Key(0xffff_ff01), Shape::objects(5, 100));
+        assert_eq!(region.region(), Some((Key(0xffff_ff01), Shape::objects(5, 100))));
         let refused = Refusal::ALL.into_iter().map(Reply::Refused);
         for reply in refused.chain([region, Reply::Done(1, 2, u64::MAX)]) {
             let words = reply.words(77);

@@ -18,6 +18,9 @@ pub enum Shape {
         count: usize,
         /// Bytes of one.
         len: usize,
+        /// Who writes one writes its first [`Shape::FRONT`] bytes last, word by word from behind. So if a writer dies in one, what is there
+        /// is what its front says: the object is not lost.
+        front_last: bool,
     },
     /// A part of the memory of chains: so many units of it.
     Chain {
@@ -29,6 +32,14 @@ pub enum Shape {
 }
 
 impl Shape {
+    /// Bytes that are written last, where that is so.
+    pub const FRONT: usize = 24;
+
+    /// Objects that are lost if their writer dies.
+    pub const fn objects(count: usize, len: usize) -> Self {
+        Self::Objects { count, len, front_last: false }
+    }
+
     /// The discipline that it goes with.
     pub const fn discipline(self) -> Discipline {
         match self {

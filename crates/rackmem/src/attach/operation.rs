@@ -199,18 +199,19 @@ fn wait_of(bytes: &mut Bytes<'_>) -> Result<Wait, Malformed> {
 
 /// Of words, or of objects: nobody begins others.
 pub(super) fn put_shape(out: &mut Vec<u8>, shape: Shape) {
-    let (count, len) = match shape {
-        Shape::Objects { count, len } => (count, len),
-        shape => (shape.count(), 0),
+    let (count, len, front_last) = match shape {
+        Shape::Objects { count, len, front_last } => (count, len, front_last),
+        shape => (shape.count(), 0, false),
     };
     put_u64(out, count as u64);
     put_u64(out, len as u64);
+    out.push(u8::from(front_last));
 }
 
 pub(super) fn shape_of(bytes: &mut Bytes<'_>) -> Result<Shape, Malformed> {
-    Ok(match (bytes.size()?, bytes.size()?) {
-        (count, 0) => Shape::Words { count },
-        (count, len) if len <= MOST_BYTES => Shape::Objects { count, len },
+    Ok(match (bytes.size()?, bytes.size()?, bytes.flag()?) {
+        (count, 0, false) => Shape::Words { count },
+        (count, len, front_last) if len > 0 && len <= MOST_BYTES => Shape::Objects { count, len, front_last },
         _ => return Err(Malformed),
     })
 }

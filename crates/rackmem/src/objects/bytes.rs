@@ -60,10 +60,30 @@ impl NodeHandle {
     /// # Errors
     /// As for [`NodeHandle::alloc`].
     pub fn byte_objects(&mut self, count: usize, len: usize, home: NodeId) -> Result<ByteObjects, Error> {
+        self.objects_of(Shape::objects(count, len), home)
+    }
+
+    /// The same, which no writer's death loses. Whoever writes one writes its first [`ByteObjects::FRONT`] bytes last, word by word from
+    /// behind. So of a write whose writer died there is in the object what it had written: any part of what is behind the front, and the
+    /// front of before; or all of that, and of the front some of its last words.
+    ///
+    /// # Errors
+    /// As for [`NodeHandle::byte_objects`].
+    pub fn byte_objects_front_last(
+        &mut self,
+        count: usize,
+        len: usize,
+        home: NodeId,
+    ) -> Result<ByteObjects, Error> {
+        self.objects_of(Shape::Objects { count, len, front_last: true }, home)
+    }
+
+    fn objects_of(&mut self, shape: Shape, home: NodeId) -> Result<ByteObjects, Error> {
+        let Shape::Objects { len, .. } = shape else { unreachable!("of objects") };
         if len == 0 || len > ByteObjects::LONGEST {
             return Err(Error::BadSize { len: len as u64, most: ByteObjects::LONGEST as u64 });
         }
-        self.alloc_region(Shape::Objects { count, len }, home).map(ByteObjects::of)
+        self.alloc_region(shape, home).map(ByteObjects::of)
     }
 
     /// The objects that begin at this address.
@@ -79,9 +99,11 @@ impl NodeHandle {
 impl ByteObjects {
     /// Bytes of the longest object.
     pub const LONGEST: usize = 1 << 20;
+    /// Bytes that are written last of an object that is written so ([`NodeHandle::byte_objects_front_last`]).
+    pub const FRONT: usize = Shape::FRONT;
 
     pub(crate) fn of(region: Opened) -> Self {
-        let Shape::Objects { count, len } = region.shape() else {
+        let Shape::Objects { count, len, .. } = region.shape() else {
             panic!("{} has no objects", region.addr())
         };
         Self { region, len, count }

@@ -22,7 +22,7 @@ const COUNT: usize = 2;
 /// What a region of this discipline is made of.
 fn shape_of(discipline: Discipline) -> Shape {
     match discipline {
-        Discipline::Object => Shape::Objects { count: COUNT, len: DATA * 8 },
+        Discipline::Object => Shape::objects(COUNT, DATA * 8),
         _ => Shape::Words { count: COUNT },
     }
 }

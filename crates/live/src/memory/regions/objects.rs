@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use node::Window;
 
 use super::shared::{Writer, is_lost, lost};
-use super::{Missing, Region};
+use super::{Missing, Region, Shape};
 use crate::scheduling::give_way;
 
 /// Why a read was not whole.
@@ -178,6 +178,22 @@ impl<'a> Object<'a> {
         }
     }
 
+    /// What is behind the front first, and then that, each word when all that was stored before can be seen.
+    fn copy_in_front_last(&self, at: usize, bytes: &[u8]) {
+        let mut end = at + bytes.len();
+        let behind = at.max(Shape::FRONT);
+        if behind < end {
+            self.copy_in(behind, &bytes[behind - at..]);
+            end = behind;
+        }
+        while at < end {
+            let word = at.max((end - 1) & !7);
+            fence(Ordering::Release);
+            self.copy_in(word, &bytes[word - at..end - at]);
+            end = word;
+        }
+    }
+
     fn copy_in(&self, at: usize, bytes: &[u8]) {
         let in_first = self.first.len() * 8;
         if at + bytes.len() <= in_first {
@@ -291,7 +307,11 @@ impl Writing<'_> {
     /// If they are not all in the object.
     pub fn write(&self, at: usize, bytes: &[u8]) {
         self.assert_holds(at, bytes.len());
-        self.object.copy_in(at, bytes);
+        if let Shape::Objects { front_last: true, .. } = self.object.region.shape() {
+            self.object.copy_in_front_last(at, bytes);
+        } else {
+            self.object.copy_in(at, bytes);
+        }
     }
 
     fn assert_holds(&self, at: usize, len: usize) {

@@ -4,7 +4,7 @@
 //! ```text
 //!  word  0      1     2        3      4      5         6      7        8 ..
 //!        magic  addr  shape    count  state  suspects  seats  mappers  the words of the region
-//!                     discipline in the highest byte, bytes of an object below
+//!                     discipline in the highest byte, then whether fronts are written last, bytes of an object below
 //!        magic above, below the incarnation of the home
 //! ```
 //!
@@ -38,6 +38,10 @@
 //! updates fail with [`Missing::Lost`], until somebody writes the whole object ([`Object::overwrite`](super::Object::overwrite)),
 //! which takes it from there to the next even version. If that writer dies, too, the object is lost again.
 //!
+//! **Front last.** In a region whose objects are written front last ([`Shape::Objects`]) nothing is lost so. What a dead writer has left is
+//! what it had stored so far, and its front is of before or, to some word, of after: whoever made the objects has seen to it that each of
+//! these is something whole. So the home takes the object to the next even version as it is.
+//!
 //! **Believed dead is not dead.** A process that was stopped for a while may be declared dead and then go on, in the middle
 //! of an object: nothing can keep its stores out of memory that it has mapped. So an object is taken from a writer
 //! only when the kernel says that no process of that node has the memory mapped any more ([`SharedMemory::claim`]: a lock that
@@ -66,6 +70,8 @@ use super::held::Held;
 use super::region::{ENDED, HOME_DIED, INCARNATIONS};
 use super::{Missing, Region, Shape};
 
+/// Which bit of the word of the shape says that objects are written front last.
+const FRONT_LAST: u32 = 55;
 /// Words in front of the region's own: one cache line.
 pub(super) const HEADER: usize = 8;
 const MAGIC: u64 = u64::from_le_bytes(*b"\0\0\0\0rack");
@@ -200,20 +206,21 @@ impl std::error::Error for NotMapped {}
 fn discipline_and_len(shape: Shape) -> u64 {
     let len = match shape {
         Shape::Words { .. } | Shape::Chain { .. } => 8,
-        Shape::Objects { len, .. } => len as u64,
+        Shape::Objects { len, front_last, .. } => len as u64 | u64::from(front_last) << FRONT_LAST,
     };
     u64::from(shape.discipline() as u8) << 56 | len
 }
 
 /// What a header says, if it says anything that can be.
 fn shape_of(word: u64, count: u64) -> Option<Shape> {
-    let (count, len) = (usize::try_from(count).ok()?, usize::try_from(word << 8 >> 8).ok()?);
+    let front_last = word >> FRONT_LAST & 1 == 1;
+    let (count, len) = (usize::try_from(count).ok()?, usize::try_from(word & ((1 << FRONT_LAST) - 1)).ok()?);
     if count == 0 || len == 0 {
         return None;
     }
     match Discipline::from_wire((word >> 56) as u8)? {
-        Discipline::Word if len == 8 => Some(Shape::Words { count }),
-        Discipline::Object => Some(Shape::Objects { count, len }),
+        Discipline::Word if len == 8 && !front_last => Some(Shape::Words { count }),
+        Discipline::Object => Some(Shape::Objects { count, len, front_last }),
         _ => None,
     }
 }
@@ -348,7 +355,9 @@ impl Region {
 
     /// No process can write here as this writer but this one, and this one does not.
     fn lose_objects_of(&self, writer: Writer) {
-        let (Some(shared), Shape::Objects { count, .. }) = (self.shared(), self.shape()) else { return };
+        let (Some(shared), Shape::Objects { count, front_last, .. }) = (self.shared(), self.shape()) else {
+            return;
+        };
         let (marks, bit) = shared.may_have_written(writer);
         let has_mapped = marks.load(Ordering::SeqCst) & bit != 0;
         for number in 0..if has_mapped { count } else { 0 } {
@@ -356,7 +365,8 @@ impl Region {
             let found = version.load(Ordering::SeqCst);
             if !found.is_multiple_of(2) && Writer::of(found) == writer {
                 // Nobody else changes it while it is the dead one's.
-                version.store(Writer::NOBODY.takes(found), Ordering::SeqCst);
+                let left = if front_last { Writer::ends(found) } else { Writer::NOBODY.takes(found) };
+                version.store(left, Ordering::SeqCst);
             }
         }
         // If this process dies before it comes here, whoever is next looks through all of it once more.

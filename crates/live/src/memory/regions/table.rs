@@ -266,7 +266,7 @@ mod tests {
     fn an_object_that_two_chunks_share_is_read_and_written_like_others() {
         let home = HomeMemory::new(BlockSize::DEFAULT, 128 * MIB);
         let regions = Regions::default();
-        let shape = Shape::Objects { count: 4, len: 3000 };
+        let shape = Shape::objects(4, 3000);
         let region = regions.begin(&home, at(32 * MIB - 4096), shape, true);
         for number in 0..4 {
             let bytes: Vec<u8> = (0..3000).map(|byte| (byte * 7 + number) as u8).collect();
@@ -289,7 +289,7 @@ mod tests {
     fn what_remains_of_a_region_keeps_no_memory_and_refuses_everything() {
         let home = HomeMemory::new(BlockSize::DEFAULT, MIB);
         let regions = Regions::default();
-        for shape in [Shape::Words { count: 50 }, Shape::Objects { count: 2, len: 100 }] {
+        for shape in [Shape::Words { count: 50 }, Shape::objects(2, 100)] {
             let region = regions.begin(&home, at(4096), shape, false);
             let remains = region.remains();
             regions.end(at(4096));

@@ -123,17 +123,34 @@ enum Outcome {
 
 /// Kills writers after 0, 1, 2, ... instructions, until one has ended its write. Returns what became of the object, each time.
 fn outcomes(test: &str, prepare: impl Fn(&Region), write: impl Fn(&Region)) -> Option<Vec<Outcome>> {
+    let left = what_is_left(test, Shape::objects(1, LEN), (&BEFORE, prepare), write)?;
+    let of = |left: Result<Vec<u8>, Missing>| match left {
+        Ok(bytes) if bytes == BEFORE => Outcome::AsBefore,
+        Ok(bytes) if bytes == AFTER => Outcome::AsWritten,
+        Err(Missing::Lost) => Outcome::Lost,
+        other => panic!("{other:?}"),
+    };
+    Some(left.into_iter().map(of).collect())
+}
+
+/// The same of any object: its bytes, each time.
+fn what_is_left(
+    test: &str,
+    shape: Shape,
+    (before, prepare): (&[u8], impl Fn(&Region)),
+    write: impl Fn(&Region),
+) -> Option<Vec<Result<Vec<u8>, Missing>>> {
     if let Some(dir) = std::env::var_os(RACK) {
         write_when_told(dir.as_ref(), write);
     }
     let dir = std::env::temp_dir().join(format!("rackmem-steps-{}-{}", std::process::id(), test.len()));
     let home = Node::open(&dir, HOME);
     let words = home.begin(WORDS, Shape::Words { count: 4 });
-    let region = home.begin(OBJECT, Shape::Objects { count: 1, len: LEN });
+    let region = home.begin(OBJECT, shape);
     let mut outcomes = Vec::new();
     let mut is_done = false;
     while !is_done {
-        region.object(0).unwrap().overwrite(&BEFORE).unwrap();
+        region.object(0).unwrap().overwrite(before).unwrap();
         prepare(&region);
         let Some(led) = start(test, &dir, &words) else {
             println!("skipped: the system lets nobody lead another process");
@@ -150,13 +167,12 @@ fn outcomes(test: &str, prepare: impl Fn(&Region), write: impl Fn(&Region)) -> O
             is_told = is_told || home.regions.lose_objects_of(OTHER);
             is_told
         });
-        let mut bytes = [0; LEN];
-        outcomes.push(match region.read(0, &mut bytes) {
-            Ok(Ok(_)) if bytes == BEFORE => Outcome::AsBefore,
-            Ok(Ok(_)) if bytes == AFTER => Outcome::AsWritten,
-            Err(Missing::Lost) => Outcome::Lost,
-            other => panic!("{other:?} after {} instructions: {bytes:?}", outcomes.len()),
-        });
+        let mut bytes = vec![0; before.len()];
+        let read = region.read(0, &mut bytes);
+        outcomes.push(read.map(|version| {
+            assert!(version.is_ok(), "{version:?} after {} instructions: {bytes:?}", outcomes.len());
+            bytes
+        }));
     }
     let _ = std::fs::remove_dir_all(&dir);
     println!("{} instructions", outcomes.len());
@@ -189,4 +205,31 @@ fn a_lost_object_stays_lost_until_the_last_instruction_that_writes_it_over() {
     let written = outcomes.iter().position(|outcome| *outcome == Outcome::AsWritten).expect("it ended");
     assert!(written > 0 && outcomes[..written].iter().all(|outcome| *outcome == Outcome::Lost));
     assert!(outcomes[written..].iter().all(|outcome| *outcome == Outcome::AsWritten));
+}
+
+#[test]
+fn an_object_that_is_written_front_last_is_never_lost_and_its_front_is_of_what_is_behind_it() {
+    const NAME: &str =
+        "an_object_that_is_written_front_last_is_never_lost_and_its_front_is_of_what_is_behind_it";
+    // Ends in the middle of a word.
+    const LEN: usize = Shape::FRONT + 37;
+    let shape = Shape::Objects { count: 1, len: LEN, front_last: true };
+    let write = |region: &Region| {
+        region.object(0).unwrap().write().unwrap().write(0, &[5; LEN]);
+    };
+    let Some(left) = what_is_left(NAME, shape, (&[1; LEN], |_: &Region| {}), write) else { return };
+    let mut seen = std::collections::BTreeSet::new();
+    for bytes in left {
+        let bytes = bytes.expect("nothing is lost");
+        let (front, behind) = bytes.split_at(Shape::FRONT);
+        // Words of the front that are written: the last ones.
+        let written = front.chunks(8).rev().take_while(|word| **word == [5; 8]).count();
+        assert!(front[..Shape::FRONT - written * 8].iter().all(|byte| *byte == 1), "{bytes:?}");
+        assert!(written == 0 || behind.iter().all(|byte| *byte == 5), "{bytes:?}");
+        seen.insert((written, behind.contains(&1)));
+    }
+    assert!(
+        seen.is_superset(&[(0, true), (0, false), (1, false), (2, false), (3, false)].into()),
+        "{seen:?}"
+    );
 }
