@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-#: Seconds that each side takes in a round, about.
-ROUND = 0.05
+#: Seconds that each side takes in a row, about, and how often in a round: a machine that others use is fast and slow by turns.
+TURN = 0.01
+TURNS = 5
 
 #: Seconds of one operation in the same round, here and elsewhere.
 Pairs = list[tuple[float, float]]
@@ -65,10 +66,10 @@ def seconds(run: Callable[[], object], times: int) -> float:
 
 
 def alternate(rounds: int, ours: Callable[[], object], theirs: Callable[[], object]) -> Pairs:
-    """Times both, in turns. Each runs as often in a round as fits into it."""
+    """Times both, in turns. Each runs as often in a turn as fits into it."""
     # Their first calls are not like the others.
-    fits = [max(1, round(ROUND / min(seconds(side, 1) for _ in range(3)))) for side in (ours, theirs)]
-    return [(seconds(ours, fits[0]), seconds(theirs, fits[1])) for _ in range(rounds)]
+    fits = [max(1, round(TURN / min(seconds(side, 1) for _ in range(3)))) for side in (ours, theirs)]
+    return [(seconds(ours, fits[0]), seconds(theirs, fits[1])) for _ in range(rounds * TURNS)]
 
 
 def shown(value: float | None) -> str:

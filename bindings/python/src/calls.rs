@@ -32,7 +32,9 @@ pub(crate) struct Open {
     left: Once,
     /// By where they begin: a range is mapped once in a process.
     mappings: Mutex<HashMap<GlobalAddr, Weak<Mapping>>>,
-    handles: Mutex<Vec<NodeHandle>>,
+    /// Boxed, as they are large, and each call moves one.
+    #[allow(clippy::vec_box, reason = "what is moved is the handle")]
+    handles: Mutex<Vec<Box<NodeHandle>>>,
     processes: Option<Processes>,
     pub(crate) rack: Rack,
 }
@@ -69,6 +71,11 @@ impl Shared {
     /// Leaves it; what has memory of it mapped keeps it as long.
     pub(crate) fn close(&self) -> Option<Arc<Open>> {
         self.open.write().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Does something that waits for nothing.
+    pub(crate) fn at_once<R>(&self, call: impl FnOnce(&mut NodeHandle) -> R) -> PyResult<R> {
+        Ok(self.open()?.with_handle(call))
     }
 
     /// Does something on the rack, while other threads of the interpreter run.
@@ -162,12 +169,12 @@ impl Open {
         Ok(mapped)
     }
 
-    fn take(&self) -> NodeHandle {
+    fn take(&self) -> Box<NodeHandle> {
         let free = self.handles.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        free.unwrap_or_else(|| self.rack.here())
+        free.unwrap_or_else(|| Box::new(self.rack.here()))
     }
 
-    fn put_back(&self, handle: NodeHandle) {
+    fn put_back(&self, handle: Box<NodeHandle>) {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner).push(handle);
     }
 }

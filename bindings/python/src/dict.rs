@@ -198,7 +198,17 @@ impl Dict {
         let (mut packed, mut value) = SCRATCH.take();
         packed.clear();
         add(key, &mut packed)?;
-        let found = self.shared.call(py, |handle| self.store.get(handle, &packed, &mut value))?;
+        // What is cached is not waited for.
+        let found = match &self.store {
+            Store::Cached(store) => self
+                .shared
+                .at_once(|handle| handle.at_hand(async |mem| store.get(mem, &packed, &mut value).await))?,
+            Store::InPlace(_) => None,
+        };
+        let found = match found {
+            Some(found) => found,
+            None => self.shared.call(py, |handle| self.store.get(handle, &packed, &mut value))?,
+        };
         let shown = match found.map_err(|why| why.raised())? {
             true => Some(match unpack(py, &value)? {
                 Some(simple) => simple,

@@ -204,19 +204,30 @@ impl NodeHandle {
         len: usize,
         mut look: impl FnMut(&Window<'_>) -> R,
     ) -> Result<R, Error> {
-        inside_block(addr, len, self.block_size())?;
         loop {
-            let Self { inner, node, cache, hints, context, .. } = self;
-            // Told at once, not afterwards: the closure may panic.
-            let tell = |frame| inner.at(*node, context).unpinned(frame);
-            let found = match cache.inspect(hints, addr, len, &mut look, tell) {
-                None => self.inspect_missing(addr, len, &mut look)?,
-                found => found,
-            };
-            if let Some(found) = found {
+            if let Some(found) = self.inspect_cached(addr, len, &mut look)? {
+                return Ok(found);
+            }
+            if let Some(found) = self.inspect_missing(addr, len, &mut look)? {
                 return self.confirmed(found);
             }
         }
+    }
+
+    /// The same, if the block is here. None: it is not.
+    #[inline]
+    pub(crate) fn inspect_cached<R>(
+        &mut self,
+        addr: GlobalAddr,
+        len: usize,
+        look: impl FnMut(&Window<'_>) -> R,
+    ) -> Result<Option<R>, Error> {
+        inside_block(addr, len, self.block_size())?;
+        let Self { inner, node, cache, hints, context, .. } = self;
+        // Told at once, not afterwards: the closure may panic.
+        let tell = |frame| inner.at(*node, context).unpinned(frame);
+        let found = cache.inspect(hints, addr, len, look, tell);
+        found.map(|found| self.confirmed(found)).transpose()
     }
 
     /// Gets the block, and looks at it. None if another thread was quicker to get at it.

@@ -11,6 +11,7 @@
 
 mod addresses;
 mod allocating;
+mod at_hand;
 pub mod attach;
 mod chains;
 mod config;
@@ -34,6 +35,7 @@ mod switch_process;
 mod up;
 mod words;
 
+pub use at_hand::AtHand;
 pub use attach::{AttachError, Attachments};
 pub use chains::{Chains, ChainsConfig};
 pub use config::{Config, ConfigError, Directory, MOST_LOCK_ENTRIES, MOST_SWITCH_ENTRIES, ProcessConfig};
