@@ -204,7 +204,8 @@ def test_dictionaries_in_place_are_opened_as_they_are_and_refuse_what_does_not_f
 ) -> None:
     users = rack.dict(name, value_bytes=10, key_bytes=4, expected_keys=20)
     users["four"] = "ten bytes."
-    for key, value in [("four!", ""), ("four", "eleven byte"), ("ünï", "ten bytes!"), (2**33, 1)]:
+    long: list[tuple[str | int, str | int]] = [("four!", ""), ("four", "eleven byte"), ("ünï", "ten bytes!"), (2**33, 1)]
+    for key, value in long:
         with pytest.raises(ValueError, match="too long"):
             users[key] = value
     with pytest.raises(KeyError):

@@ -16,6 +16,9 @@ use crate::locked::{fence_of, make_region, probe_region, try_free_region};
 /// Bytes before a coherent value: the number under which it was made.
 pub(super) const VALUE_HEADER: usize = 8;
 
+/// A value with a name has a block of its own where blocks are not larger than this.
+const OWN_BLOCK: u64 = 4096;
+
 /// Makes something that begins with these contents: on this handle's node, or in a memory with copies.
 pub(super) fn make(
     handle: &mut NodeHandle,
@@ -38,7 +41,9 @@ pub(super) fn make(
             if len > most && !spec.is_region() {
                 return Err(Error::BadSize { len, most });
             }
-            let addr = handle.alloc(len, home, discipline)?;
+            // What a node that dies has changed last is lost block by block. Strangers give names here, so none shares a block.
+            let own = if most <= OWN_BLOCK { len.max(most) } else { len };
+            let addr = handle.alloc(own, home, discipline)?;
             let written = handle.write(addr, &[&number.to_ne_bytes()[..], contents].concat());
             written.inspect_err(|_| {
                 // Nobody has seen it. That fails only if this node is over, and its memory with it.

@@ -128,6 +128,22 @@ fn a_lock_whose_holder_died_is_made_anew_under_its_name() {
 }
 
 #[test]
+fn what_a_dead_node_changed_last_is_lost_and_no_other_name_of_its_keeper() {
+    let mut rack = Processes::start(3);
+    let (mut here, mut there) = (rack.nodes[0].here(), rack.nodes[2].here());
+    let [theirs, before, after] = ["theirs", "before", "after"].map(|stem| names_at(&here, 0, stem));
+    here.named::<Value<u64>>(&before).create(1).unwrap();
+    let value = there.named::<Value<u64>>(&theirs).create(1).unwrap();
+    value.set(&mut there, &2).unwrap();
+    rack.cut_off(2);
+    until(|| matches!(value.get(&mut here), Err(Error::Lost { .. })).then_some(()));
+    assert_eq!(here.named::<Value<u64>>(&before).open().unwrap().get(&mut here), Ok(1));
+    assert_eq!(here.named::<Value<u64>>(&after).create(3).unwrap().get(&mut here), Ok(3));
+    here.remove_name(&theirs).unwrap();
+    assert_eq!(here.named::<Value<u64>>(&theirs).create(4).unwrap().get(&mut here), Ok(4));
+}
+
+#[test]
 fn what_a_dead_node_made_at_others_is_there() {
     let mut rack = Processes::start(3);
     let mut maker = rack.nodes[2].here();
