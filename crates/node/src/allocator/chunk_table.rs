@@ -56,6 +56,9 @@ pub struct Step {
     pub taken_back: SwitchEpoch,
 }
 
+/// What is free of a chunk whose owner died is granted before free chunks if it is so large a part of it.
+const GOOD_PART: u64 = 8;
+
 /// A chunk in use by a node's allocator.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Grant {
@@ -64,6 +67,69 @@ struct Grant {
     orphaned: bool,
     discipline: Discipline,
     live: LiveBlocks,
+    /// Blocks of a chunk whose owner died that another allocator has been given since: none of those is live otherwise.
+    run: Option<Run>,
+}
+
+/// A part of a chunk in use by a node's allocator.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Run {
+    owner: NodeId,
+    blocks: Range<u64>,
+    live: LiveBlocks,
+}
+
+impl Grant {
+    fn new(owner: NodeId, discipline: Discipline) -> Self {
+        Self { owner, orphaned: false, discipline, live: LiveBlocks::default(), run: None }
+    }
+
+    /// The run that has all of these blocks.
+    fn run_with(&self, blocks: &Range<u64>) -> Option<&Run> {
+        self.run.as_ref().filter(|run| run.blocks.start <= blocks.start && blocks.end <= run.blocks.end)
+    }
+
+    /// The node whose allocator has these blocks.
+    fn owner_of(&self, blocks: &Range<u64>) -> NodeId {
+        self.run_with(blocks).map_or(self.owner, |run| run.owner)
+    }
+
+    /// No allocator has these blocks any more.
+    fn is_orphaned(&self, blocks: &Range<u64>) -> bool {
+        self.orphaned && self.run_with(blocks).is_none()
+    }
+
+    /// Which of these blocks are live, if they are somebody's.
+    fn live_mut(&mut self, blocks: &Range<u64>) -> &mut LiveBlocks {
+        let is_of_run = self.run_with(blocks).is_some();
+        match &mut self.run {
+            Some(run) if is_of_run => &mut run.live,
+            _ => &mut self.live,
+        }
+    }
+
+    /// By its index in the chunk.
+    fn is_live(&self, block: usize) -> bool {
+        self.live.contains(block) || self.run.as_ref().is_some_and(|run| run.live.contains(block))
+    }
+
+    fn count(&self) -> u64 {
+        self.live.count() + self.run.as_ref().map_or(0, |run| run.live.count())
+    }
+
+    /// The node has died, if it had anything of it. True if nothing is left.
+    fn orphan(&mut self, node: NodeId) -> bool {
+        if let Some(run) = self.run.take_if(|run| run.owner == node) {
+            self.live.join(&run.live);
+        }
+        self.orphaned |= self.owner == node;
+        self.orphaned && self.run.is_none() && self.live.count() == 0
+    }
+
+    /// It has given something of it to this node's allocator, which is there.
+    fn is_used_by(&self, node: NodeId) -> bool {
+        self.owner == node && !self.orphaned || self.run.as_ref().is_some_and(|run| run.owner == node)
+    }
 }
 
 /// The chunks of one home's memory.
@@ -121,9 +187,9 @@ impl ChunkTable {
         self.chunks.get(usize::try_from(chunk).ok()?)?.as_ref()
     }
 
-    /// Grants `node` the first run of free chunks with capacity for an allocation of `bytes` bytes: one chunk,
-    /// unless that is too small. A request that is repeated is granted anew; telling repetitions is the
-    /// caller's business.
+    /// Grants `node` a run of blocks with capacity for an allocation of `bytes` bytes: what is free of a chunk whose owner died, if
+    /// that is a good part of it; else the first free chunks, one, unless that is too small; else the most that is free of any such
+    /// chunk. A request that is repeated is granted anew; telling repetitions is the caller's business.
     ///
     /// # Errors
     /// If there is no such run.
@@ -134,6 +200,58 @@ impl ChunkTable {
         discipline: Discipline,
     ) -> Result<BlockRange, OutOfMemory> {
         let want = bytes.div_ceil(self.geometry.block.bytes()).max(1);
+        let good = want.max(self.geometry.blocks_per_chunk() / GOOD_PART);
+        if let Some(range) = self.grant_again(node, good, discipline) {
+            return Ok(range);
+        }
+        let longest = match self.grant_chunks(node, want, discipline) {
+            Ok(range) => return Ok(range),
+            Err(longest) => longest,
+        };
+        self.grant_again(node, want, discipline).ok_or_else(|| OutOfMemory {
+            longest: longest.max(self.longest_left(discipline)) * self.geometry.block.bytes(),
+        })
+    }
+
+    /// The longest run of blocks of an orphaned chunk in which nothing is live, if nobody has one of it.
+    fn left_of(&self, chunk: u64, discipline: Discipline) -> Option<Range<u64>> {
+        let grant = self.grant_of(chunk)?;
+        // A table that is copied says of each chunk who has it.
+        if self.rooted || !grant.orphaned || grant.run.is_some() || grant.discipline != discipline {
+            return None;
+        }
+        let (mut longest, mut run) = (0..0, 0..0);
+        for number in self.usable(chunk) {
+            run = if grant.live.contains(self.geometry.index_in_chunk(number)) {
+                0..0
+            } else {
+                (if run.is_empty() { number } else { run.start })..number + 1
+            };
+            if run.end - run.start > longest.end - longest.start {
+                longest = run.clone();
+            }
+        }
+        Some(longest)
+    }
+
+    fn longest_left(&self, discipline: Discipline) -> u64 {
+        let left = (0..self.chunks.len() as u64).filter_map(|chunk| self.left_of(chunk, discipline));
+        left.map(|left| left.end - left.start).max().unwrap_or(0)
+    }
+
+    /// Grants what is free of a chunk whose owner died.
+    fn grant_again(&mut self, node: NodeId, want: u64, discipline: Discipline) -> Option<BlockRange> {
+        let (chunk, blocks) = (0..self.chunks.len() as u64).find_map(|chunk| {
+            let left = self.left_of(chunk, discipline).filter(|left| left.end - left.start >= want);
+            left.map(|left| (chunk, left))
+        })?;
+        let grant = self.chunks[usize::try_from(chunk).expect("the table has this chunk")].as_mut()?;
+        grant.run = Some(Run { owner: node, blocks: blocks.clone(), live: LiveBlocks::default() });
+        Some(BlockRange::from_numbers(self.home, blocks, self.geometry.block))
+    }
+
+    /// Grants free chunks; or how many blocks the longest run of such has.
+    fn grant_chunks(&mut self, node: NodeId, want: u64, discipline: Discipline) -> Result<BlockRange, u64> {
         let mut run = 0..0;
         let mut longest = 0;
         for chunk in 0..self.chunks.len() as u64 {
@@ -151,13 +269,12 @@ impl ChunkTable {
             if longest >= want {
                 for (chunk, _) in self.geometry.pieces(run.clone()) {
                     let slot = usize::try_from(chunk).expect("the table has this chunk");
-                    self.chunks[slot] =
-                        Some(Grant { owner: node, orphaned: false, discipline, live: LiveBlocks::default() });
+                    self.chunks[slot] = Some(Grant::new(node, discipline));
                 }
                 return Ok(BlockRange::from_numbers(self.home, run, self.geometry.block));
             }
         }
-        Err(OutOfMemory { longest: longest * self.geometry.block.bytes() })
+        Err(longest)
     }
 
     /// Grants these very chunks, as another table of the same memory has done. False if they are no chunks of it.
@@ -168,8 +285,7 @@ impl ChunkTable {
         }
         for (chunk, _) in self.geometry.pieces(numbers) {
             let slot = usize::try_from(chunk).expect("the table has this chunk");
-            self.chunks[slot] =
-                Some(Grant { owner: node, orphaned: false, discipline, live: LiveBlocks::default() });
+            self.chunks[slot] = Some(Grant::new(node, discipline));
         }
         true
     }
@@ -246,12 +362,7 @@ impl ChunkTable {
         let Step { owner, orphaned, discipline, .. } = *step;
         if step.is_chunk {
             self.taken_back[slot] = step.taken_back;
-            self.chunks[slot].get_or_insert_with(|| Grant {
-                owner,
-                orphaned,
-                discipline,
-                live: LiveBlocks::default(),
-            });
+            self.chunks[slot].get_or_insert_with(|| Grant { orphaned, ..Grant::new(owner, discipline) });
         }
         let Some(grant) = self.chunks[slot].as_mut().filter(|grant| grant.owner == owner) else {
             return false;
@@ -269,15 +380,24 @@ impl ChunkTable {
     pub fn give_back(&mut self, node: NodeId, range: BlockRange) -> Result<(), GiveBackRefused> {
         let numbers = self.owned(node, range).ok_or(GiveBackRefused::NotGranted)?;
         for (chunk, piece) in self.geometry.pieces(numbers.clone()) {
-            if piece != self.usable(chunk) {
+            let Some(grant) = self.grant_of(chunk) else { return Err(GiveBackRefused::NotGranted) };
+            let (whole, live) = match grant.run_with(&piece) {
+                Some(run) => (run.blocks.clone(), run.live.count()),
+                None => (self.usable(chunk), grant.live.count()),
+            };
+            if piece != whole {
                 return Err(GiveBackRefused::NotGranted);
             }
-            if self.grant_of(chunk).is_some_and(|grant| grant.live.count() > 0) {
+            if live > 0 {
                 return Err(GiveBackRefused::Live);
             }
         }
-        for (chunk, _) in self.geometry.pieces(numbers) {
-            self.chunks[usize::try_from(chunk).expect("the table has this chunk")] = None;
+        for (chunk, piece) in self.geometry.pieces(numbers) {
+            let slot = &mut self.chunks[usize::try_from(chunk).expect("the table has this chunk")];
+            match slot {
+                Some(grant) if grant.run_with(&piece).is_some() => grant.run = None,
+                _ => *slot = None,
+            }
         }
         Ok(())
     }
@@ -291,15 +411,17 @@ impl ChunkTable {
         }
         self.geometry
             .pieces(numbers.clone())
-            .all(|(chunk, _)| {
-                self.grant_of(chunk).is_some_and(|grant| grant.owner == node && !grant.orphaned)
+            .all(|(chunk, piece)| {
+                let grant = self.grant_of(chunk);
+                grant.is_some_and(|grant| grant.owner_of(&piece) == node && !grant.is_orphaned(&piece))
             })
             .then_some(numbers)
     }
 
     /// The node whose allocator has the chunk that `addr` falls into: the one to ask for its `free`.
     pub fn owner_of(&self, addr: GlobalAddr) -> Option<NodeId> {
-        self.grant_at(addr).map(|grant| grant.owner)
+        let (grant, block) = self.grant_at(addr)?;
+        Some(grant.owner_of(&block))
     }
 
     /// True if the allocator died that gave out what was at `addr` in this epoch. Its chunk may have another
@@ -307,29 +429,27 @@ impl ChunkTable {
     pub fn is_orphaned(&self, addr: GlobalAddr, epoch: SwitchEpoch) -> bool {
         let chunk = self.geometry.chunk_of(self.geometry.block_of(addr));
         let taken_back = usize::try_from(chunk).ok().and_then(|chunk| self.taken_back.get(chunk));
-        self.grant_at(addr).is_some_and(|grant| grant.orphaned)
+        self.grant_at(addr).is_some_and(|(grant, block)| grant.is_orphaned(&block))
             || addr.home() == self.home && taken_back.is_some_and(|taken_back| epoch < *taken_back)
     }
 
-    fn grant_at(&self, addr: GlobalAddr) -> Option<&Grant> {
+    /// The grant of a block, and that block.
+    fn grant_at(&self, addr: GlobalAddr) -> Option<(&Grant, Range<u64>)> {
         let number = self.geometry.block_of(addr);
         if addr.home() != self.home || number == 0 || number >= self.blocks {
             return None;
         }
-        self.grant_of(self.geometry.chunk_of(number))
+        Some((self.grant_of(self.geometry.chunk_of(number))?, number..number + 1))
     }
 
-    /// A node has died, and its allocator with it. Chunks of it without live blocks are free again; the others
-    /// stay as they are, for whoever uses what was allocated there.
+    /// A node has died, and its allocator with it. Chunks of it without live blocks are free again; of the others what is not live
+    /// can be granted again, and the rest stays as it is, for whoever uses what was allocated there.
     pub fn orphan(&mut self, node: NodeId, epoch: SwitchEpoch) {
         for (chunk, taken_back) in self.chunks.iter_mut().zip(&mut self.taken_back) {
-            match chunk {
-                Some(grant) if grant.owner == node && grant.live.count() == 0 => {
-                    *chunk = None;
-                    *taken_back = epoch;
-                }
-                Some(grant) if grant.owner == node => grant.orphaned = true,
-                _ => {}
+            let Some(grant) = chunk.as_mut().filter(|grant| grant.is_used_by(node)) else { continue };
+            *taken_back = epoch;
+            if grant.orphan(node) {
+                *chunk = None;
             }
         }
     }
@@ -343,7 +463,7 @@ impl ChunkTable {
     fn allocated_blocks(&self) -> impl Iterator<Item = BlockTag> {
         (0..).zip(&self.chunks).filter_map(|(chunk, grant)| Some((chunk, grant.as_ref()?))).flat_map(
             |(chunk, grant)| {
-                let live = |number: &u64| grant.live.contains(self.geometry.index_in_chunk(*number));
+                let live = |number: &u64| grant.is_live(self.geometry.index_in_chunk(*number));
                 self.usable(chunk).filter(live).map(|number| {
                     let addr = GlobalAddr::new(self.home, number << self.geometry.block.shift());
                     self.geometry.block.tag(addr)
@@ -374,7 +494,7 @@ impl ChunkTable {
             let last = self.geometry.index_in_chunk(piece.end - 1);
             let slot = usize::try_from(chunk).expect("the table has this chunk");
             let grant = self.chunks[slot].as_mut().expect("it was found to be granted");
-            grant.live.set(first..last + 1, discipline.is_some());
+            grant.live_mut(&piece).set(first..last + 1, discipline.is_some());
         }
         Ok(())
     }
@@ -390,20 +510,22 @@ impl ChunkTable {
             return Some(Discipline::Coherent);
         }
         let grant = self.grant_of(self.geometry.chunk_of(number))?;
-        grant.live.contains(self.geometry.index_in_chunk(number)).then_some(grant.discipline)
+        grant.is_live(self.geometry.index_in_chunk(number)).then_some(grant.discipline)
     }
 
     /// Bytes in live blocks.
     pub fn live_bytes(&self) -> u64 {
-        let live: u64 = self.chunks.iter().flatten().map(|grant| grant.live.count()).sum();
+        let live: u64 = self.chunks.iter().flatten().map(Grant::count).sum();
         live * self.geometry.block.bytes()
     }
 
-    /// Bytes in chunks that some node's allocator has.
+    /// Bytes that some node's allocator has.
     pub fn granted_bytes(&self) -> u64 {
-        let granted = (0..).zip(&self.chunks).filter(|(_, grant)| grant.is_some());
-        let blocks: u64 = granted.map(|(chunk, _)| self.usable(chunk)).map(|all| all.end - all.start).sum();
-        blocks * self.geometry.block.bytes()
+        let granted = (0..).zip(&self.chunks).filter_map(|(chunk, grant)| match grant.as_ref()? {
+            Grant { run: Some(run), .. } => Some(run.blocks.clone()),
+            Grant { orphaned, .. } => (!orphaned).then(|| self.usable(chunk)),
+        });
+        granted.map(|all| all.end - all.start).sum::<u64>() * self.geometry.block.bytes()
     }
 
     /// Checks the table against itself.
@@ -418,6 +540,14 @@ impl ChunkTable {
             assert_eq!(grant.live.recount(), grant.live.count(), "live blocks of chunk {chunk}");
             let inside = usable.filter(|number| grant.live.contains(self.geometry.index_in_chunk(*number)));
             assert_eq!(inside.count() as u64, grant.live.count(), "live blocks outside chunk {chunk}");
+            let Some(run) = &grant.run else { continue };
+            assert!(grant.orphaned && !self.rooted, "chunk {chunk} has an owner, who is there: {grant:?}");
+            assert_eq!(run.live.recount(), run.live.count(), "live blocks of a run in chunk {chunk}");
+            let live = |number: &u64| run.live.contains(self.geometry.index_in_chunk(*number));
+            let of_dead = |number: &u64| grant.live.contains(self.geometry.index_in_chunk(*number));
+            let inside = run.blocks.clone().filter(live).count() as u64;
+            assert_eq!(inside, run.live.count(), "live blocks outside the run of chunk {chunk}");
+            assert!(!run.blocks.clone().any(|number| of_dead(&number)), "two have a block of chunk {chunk}");
         }
     }
 }

@@ -48,6 +48,15 @@ impl LiveBlocks {
         }
     }
 
+    /// Makes those blocks live, too, that are in another set: none is in both.
+    pub(super) fn join(&mut self, other: &Self) {
+        if self.words.len() < other.words.len() {
+            self.words.resize(other.words.len(), 0);
+        }
+        self.words.iter_mut().zip(&other.words).for_each(|(word, more)| *word |= more);
+        self.count += other.count;
+    }
+
     /// Counts anew, for the invariants.
     pub(super) fn recount(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()

@@ -204,6 +204,58 @@ fn memory_that_was_given_back_may_obey_another_discipline_at_another_node() {
 }
 
 #[test]
+fn what_is_free_of_a_dead_nodes_chunk_is_granted_again_and_what_is_live_stays() {
+    let died = SwitchEpoch(5);
+    let mut table = table(2 * CHUNK);
+    assert_eq!(table.grant(ALICE, 1, Coherent), Ok(blocks(1, CHUNK)));
+    table.mark(ALICE, blocks(4, 6), Some(Coherent)).unwrap();
+    table.orphan(ALICE, died);
+    let of = |table: &ChunkTable, number: u64| {
+        let addr = tag(number).addr();
+        (table.owner_of(addr), table.is_orphaned(addr, died), table.discipline_of(tag(number)))
+    };
+    assert_eq!(of(&table, 4), (Some(ALICE), true, Some(Coherent)));
+    // Of the same discipline, the longest part of it, and before what is free as a whole.
+    assert_eq!(table.grant(BOB, 1, LockOnly), Ok(blocks(CHUNK, 2 * CHUNK)));
+    table.give_back(BOB, blocks(CHUNK, 2 * CHUNK)).unwrap();
+    assert_eq!(table.grant(BOB, bytes(2), Coherent), Ok(blocks(6, CHUNK)));
+    table.assert_invariants();
+    assert_eq!(table.granted_bytes(), bytes(CHUNK - 6));
+    assert_eq!(table.mark(BOB, blocks(5, 7), Some(Coherent)), Err(MarkRefused::NotGranted));
+    assert_eq!(table.mark(BOB, blocks(6, 7), Some(LockOnly)), Err(MarkRefused::WrongDiscipline));
+    assert_eq!(table.mark(ALICE, blocks(6, 7), Some(Coherent)), Err(MarkRefused::NotGranted));
+    table.mark(BOB, blocks(6, 8), Some(Coherent)).unwrap();
+    assert_eq!(of(&table, 6), (Some(BOB), false, Some(Coherent)));
+    assert!(
+        table.is_orphaned(tag(6).addr(), SwitchEpoch(4)),
+        "called before that one died, it was about another"
+    );
+    assert_eq!(of(&table, 2), (Some(ALICE), true, None));
+    assert_eq!((table.live_bytes(), table.live_blocks().count()), (bytes(4), 4));
+    // Another part of it nobody gets meanwhile, though there is nothing else in the end.
+    assert_eq!(table.grant(BOB, 1, Coherent), Ok(blocks(CHUNK, 2 * CHUNK)));
+    assert_eq!(table.grant(ALICE, 1, Coherent), Err(OutOfMemory { longest: 0 }));
+    assert_eq!(table.give_back(BOB, blocks(6, CHUNK)), Err(GiveBackRefused::Live));
+    assert_eq!(table.give_back(BOB, blocks(9, CHUNK)), Err(GiveBackRefused::NotGranted));
+    // The next one dies, too: what both have left stays.
+    table.orphan(BOB, SwitchEpoch(6));
+    table.assert_invariants();
+    assert_eq!([4, 5, 6, 7].map(|number| of(&table, number).2), [Some(Coherent); 4]);
+    assert!(of(&table, 7).1 && table.granted_bytes() == 0);
+    assert_eq!(table.grant(ALICE, bytes(CHUNK - 8), Coherent), Ok(blocks(8, CHUNK)));
+    table.give_back(ALICE, blocks(8, CHUNK)).unwrap();
+    // A small part is the last resort.
+    let mut small = self::table(2 * CHUNK);
+    small.grant(ALICE, 1, Coherent).unwrap();
+    small.mark(ALICE, blocks(2, CHUNK), Some(Coherent)).unwrap();
+    small.orphan(ALICE, died);
+    assert_eq!(small.grant(BOB, 1, Coherent), Ok(blocks(CHUNK, 2 * CHUNK)));
+    assert_eq!(small.grant(BOB, bytes(2), Coherent), Err(OutOfMemory { longest: bytes(1) }));
+    assert_eq!(small.grant(BOB, 1, Coherent), Ok(blocks(1, 2)));
+    small.assert_invariants();
+}
+
+#[test]
 fn a_table_is_copied_place_by_place() {
     let (died, began) = (SwitchEpoch(5), SwitchEpoch(7));
     let mut table = table(8 * CHUNK).rooted();

@@ -1,11 +1,11 @@
 //! Random histories of a small rack: two nodes allocate from two homes, and a model that knows nothing but
 //! addresses and lengths watches both halves of the allocator.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use node::allocator::{Allocator, BlockRange, ChunkSize, ChunkTable, Outcome};
 use proptest::prelude::*;
-use wire::{BlockSize, Discipline, GlobalAddr, NodeId};
+use wire::{BlockSize, BlockTag, Discipline, GlobalAddr, NodeId, SwitchEpoch};
 
 const DISCIPLINES: [Discipline; 2] = [Discipline::Coherent, Discipline::LockOnly];
 
@@ -23,6 +23,8 @@ enum Step {
     Reclaim { which: usize },
     /// A node gives back what it can spare.
     GiveBack { node: usize },
+    /// A node dies, and another one begins in its place.
+    Die { node: usize },
 }
 
 fn step(block: BlockSize) -> impl Strategy<Value = Step> {
@@ -38,6 +40,7 @@ fn step(block: BlockSize) -> impl Strategy<Value = Step> {
             .prop_map(|(which, by, former)| Step::FreeWrongly { which, by, former }),
         4 => which().prop_map(|which| Step::Reclaim { which }),
         1 => (0..2usize).prop_map(|node| Step::GiveBack { node }),
+        1 => (0..2usize).prop_map(|node| Step::Die { node }),
     ]
 }
 
@@ -51,11 +54,15 @@ struct Allocation {
 struct Rack {
     block: BlockSize,
     chunk: ChunkSize,
+    chunks: u64,
     homes: Vec<ChunkTable>,
     nodes: Vec<Allocator>,
     /// What is live, by address.
     live: BTreeMap<u64, Allocation>,
     former: Vec<u64>,
+    /// What dead nodes had allocated: it stays for ever.
+    left: BTreeMap<u64, Allocation>,
+    epoch: SwitchEpoch,
     /// Marks in flight: whose, which blocks.
     marks: Vec<(usize, BlockRange)>,
     quarantine: Vec<(usize, BlockRange)>,
@@ -68,10 +75,13 @@ impl Rack {
         Self {
             block,
             chunk,
+            chunks,
             homes: (0..2).map(|home| ChunkTable::new(NodeId(home), memory, block, chunk)).collect(),
             nodes: (0..2).map(|_| Allocator::new(memory, block, chunk)).collect(),
             live: BTreeMap::new(),
             former: Vec::new(),
+            left: BTreeMap::new(),
+            epoch: SwitchEpoch(1),
             marks: Vec::new(),
             quarantine: Vec::new(),
         }
@@ -116,6 +126,7 @@ impl Rack {
                 assert!(self.nodes[node].reclaim(range).is_err(), "{range:?} is reclaimed already");
             }
             Step::GiveBack { node } => self.give_back(node),
+            Step::Die { node } => self.die(node),
             _ => {}
         }
     }
@@ -163,6 +174,12 @@ impl Rack {
         if let Some((at, it)) = self.live.range(..end).next_back() {
             assert!(at + it.len <= start, "{len} bytes at {addr} overlap {} bytes at {at:#x}", it.len);
         }
+        let left = self.blocks_left();
+        let mut mine = BlockRange::of_bytes(self.block.tag(addr), len, self.block).tags(self.block);
+        assert!(
+            !mine.any(|tag| left.contains(&tag)),
+            "{len} bytes at {addr} are in a block of a dead node's"
+        );
         for (_, range) in &self.quarantine {
             let first = range.first.addr().bits();
             assert!(end <= first || first + range.bytes(self.block) <= start, "{addr} is quarantined");
@@ -175,6 +192,7 @@ impl Rack {
         let home = usize::from(addr.home().0);
         let id = NodeId(u16::try_from(it.node).unwrap());
         assert_eq!(self.homes[home].owner_of(addr), Some(id), "the home knows whom to ask");
+        assert!(!self.homes[home].is_orphaned(addr, self.epoch), "{addr}");
         let freed = self.nodes[it.node].free(addr).unwrap();
         assert!(freed.size >= it.len, "{} of {} bytes", freed.size, it.len);
         self.former.push(bits);
@@ -191,6 +209,26 @@ impl Rack {
             self.marks.retain(|(_, marked)| marked.first != range.first);
             self.quarantine.push((it.node, range));
         }
+    }
+
+    fn die(&mut self, node: usize) {
+        let memory = self.chunk.bytes() * self.chunks + self.chunk.bytes() / 2 + self.block.bytes() / 2;
+        self.epoch.0 += 1;
+        for home in &mut self.homes {
+            home.orphan(NodeId(u16::try_from(node).unwrap()), self.epoch);
+        }
+        self.nodes[node] = Allocator::new(memory, self.block, self.chunk);
+        self.left.extend(self.live.extract_if(.., |_, it| it.node == node));
+        self.marks.retain(|(it, _)| *it != node);
+        self.quarantine.retain(|(it, _)| *it != node);
+    }
+
+    /// The blocks of what dead nodes had allocated.
+    fn blocks_left(&self) -> BTreeSet<BlockTag> {
+        let of = |(bits, it): (&u64, &Allocation)| {
+            BlockRange::of_bytes(self.block.tag(GlobalAddr::from_bits(*bits)), it.len, self.block)
+        };
+        self.left.iter().map(of).flat_map(|range| range.tags(self.block)).collect()
     }
 
     fn give_back(&mut self, node: usize) {
@@ -212,7 +250,13 @@ impl Rack {
         }
         let sum = |of: fn(&Allocator) -> u64| self.nodes.iter().map(of).sum::<u64>();
         let of_homes = |of: fn(&ChunkTable) -> u64| self.homes.iter().map(of).sum::<u64>();
-        assert_eq!(sum(|node| node.usage().live_blocks), of_homes(ChunkTable::live_bytes));
+        let left = self.blocks_left().len() as u64 * self.block.bytes();
+        assert_eq!(sum(|node| node.usage().live_blocks) + left, of_homes(ChunkTable::live_bytes));
+        for (bits, it) in &self.left {
+            let (addr, home) = (GlobalAddr::from_bits(*bits), &self.homes[(bits >> 48) as usize]);
+            assert!(home.is_orphaned(addr, self.epoch), "{addr}");
+            assert_eq!(home.discipline_of(self.block.tag(addr)), Some(it.discipline));
+        }
         assert_eq!(sum(|node| node.usage().reserved), of_homes(ChunkTable::granted_bytes));
         for (bits, it) in &self.live {
             let addr = GlobalAddr::from_bits(*bits);

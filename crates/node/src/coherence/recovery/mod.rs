@@ -24,7 +24,8 @@
 //! A node that comes back is a new one: another incarnation, with empty memory. Its old blocks belong to no
 //! allocation any more. So at the epoch in which a node is gone, copies of its blocks are dropped, operations on
 //! them fail as `NodeDown`, and allocators forget its chunks. Allocations that a dead node made in the memory of
-//! others live on, but cannot be freed; its chunks without live blocks go back to their homes. A FREE that was under
+//! others live on, but cannot be freed; its chunks without live blocks go back to their homes, and of the others what is
+//! not live is granted again (but in memory with copies). A FREE that was under
 //! way to it fails as `NodeDown`, executed or not; it says when it was called, so that it cannot free what the
 //! chunk's next owner allocates at the same address.
 //!
