@@ -1,7 +1,8 @@
 //! Stores under names: what has a root address can be found by every program of the rack.
 //!
 //! A name leads to a value, and that to the root of a store. What must always hold: a root stands there only if its store is whole; so a
-//! maker that dies midway leaves nothing that others see (what it had allocated stays allocated). Of all who make one at once one wins,
+//! maker that dies midway leaves nothing that others see (what it had allocated stays allocated), and one that dies later does not take the
+//! root along. Of all who make one at once one wins,
 //! and the others take their own apart again.
 //!
 //! ```
@@ -203,7 +204,11 @@ fn make<S: Rooted>(
     });
     let there = there.map_err(NameError::from)?;
     match made {
-        Ok(store) if there == own => Ok(store),
+        Ok(store) if there == own => {
+            // Others have found it by now, or will: not only as long as its maker lives.
+            handle.send_home(root.addr(), Root::BYTES).map_err(NameError::from)?;
+            Ok(store)
+        }
         Err(why) if there == seen => Err(Error::Store(why)),
         lost => {
             if let Ok(store) = lost {

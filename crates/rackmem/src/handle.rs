@@ -259,6 +259,27 @@ impl NodeHandle {
         })
     }
 
+    /// Has what this node has cached of these bytes go to their home, changes and all: then its death does not lose them, unless it
+    /// writes them again. Memory with copies needs [`NodeHandle::sync`] instead. What an attached process has changed is its daemon's,
+    /// and stays there.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchNode`], [`Error::OutOfRange`]; if the home is gone.
+    pub fn send_home(&mut self, addr: GlobalAddr, len: u64) -> Result<(), Error> {
+        self.inner.in_some_memory(addr)?;
+        in_range(addr, len, self.inner.memories_named(), self.inner.config.memory)?;
+        if self.is_attached() || self.has_copies(addr) {
+            return Ok(());
+        }
+        let (block, home) = (self.block_size(), addr.home());
+        let first = self.tag(addr).addr().offset();
+        for offset in (first..addr.offset() + len).step_by(block.len()) {
+            let tag = self.tag(GlobalAddr::new(home, offset));
+            self.at_node().evict(tag).map_err(|why| failed(why, tag.addr(), block.bytes()))?;
+        }
+        Ok(())
+    }
+
     /// Changes `len` bytes inside one block in place, atomically with everything else that happens to the block
     /// anywhere in the rack. The closure runs once, with the block to itself; it must be short, and must not
     /// touch the same block by other ways.

@@ -90,7 +90,7 @@ const SPARE: u64 = 4;
 /// And these.
 const LEAST_SPARE: u64 = 16 + spare::RESERVE;
 
-const MAGIC: u64 = 0x6f62_6a65_6374_7321;
+const MAGIC: u64 = 0x6f62_6a65_6374_7322;
 /// Words of the root in front of the addresses of each node.
 const WORDS: u64 = 8;
 
@@ -103,7 +103,7 @@ impl ObjectStoreConfig {
     /// Buckets on each of so many nodes, and further ones.
     fn on_each(&self, nodes: usize) -> (u64, u64) {
         let slots = self.slots as u64 * FULL.0;
-        let each = (self.expected_keys * FULL.1).div_ceil(slots).div_ceil(nodes as u64).max(1);
+        let each = self.expected_keys.saturating_mul(FULL.1).div_ceil(slots).div_ceil(nodes as u64).max(1);
         (each, each / SPARE + LEAST_SPARE)
     }
 
@@ -125,7 +125,9 @@ impl ObjectStoreConfig {
     /// Further buckets on each of so many nodes have numbers.
     fn check_count(&self, homes: usize) -> Result<(), Error> {
         let (_, spare) = self.on_each(homes);
-        if spare < bucket::MOST_NUMBERS { Ok(()) } else { Err(Error::BadBuckets { most: 1 << 20 }) }
+        let len = spare.saturating_mul(self.bucket_bytes() as u64);
+        let too_large = Error::Memory(rackmem::Error::OutOfMemory { len, home: 0 });
+        if spare < bucket::MOST_NUMBERS { Ok(()) } else { Err(too_large) }
     }
 }
 
@@ -206,7 +208,9 @@ impl<L: Versioned> ObjectStore<L> {
         for (word, value) in (1..).zip(words.into_iter().chain(places.map(GlobalAddr::bits))) {
             node.write_word(self.root + word * 8, value)?;
         }
-        Ok(node.write_word(self.root, MAGIC)?)
+        node.write_word(self.root, MAGIC)?;
+        // No more is in anybody's cache, which could die with its node.
+        Ok(node.send_home(self.root, (WORDS + 2 * self.parts.len() as u64) * 8)?)
     }
 
     /// The store whose root is there, which [`ObjectStore::root`] has named.
@@ -220,6 +224,9 @@ impl<L: Versioned> ObjectStore<L> {
         let mut word = |at: u64| node.read_word(root + at * 8);
         let (slots, key, value) = (word(2)? as usize, word(3)? as usize, word(4)? as usize);
         let (each, salt, homes) = (word(5)?, word(6)?, word(7)?);
+        if !(1..=bucket::MOST_SLOTS).contains(&slots) || homes > u64::from(u16::MAX) {
+            return Err(Error::NotAStore { root });
+        }
         let form = Form::of(&ObjectStoreConfig {
             slots,
             key_bytes: key,

@@ -2,6 +2,7 @@
 
 use apps::kv::{KvConfig, KvStore};
 use apps::named;
+use apps::objects::{ObjectStore, ObjectStoreConfig, Sabres};
 use rackmem::{Config, GlobalAddr, NodeHandle, NodeId, block_on};
 
 use crate::rig::{Processes, until};
@@ -59,4 +60,28 @@ fn a_store_outlives_all_who_have_put_something() {
     let mut last = rack.nodes[1].here();
     named::remove::<KvStore>(&mut last, "users").unwrap();
     assert_eq!(last.names("").unwrap(), []);
+}
+
+#[test]
+fn a_store_of_objects_loses_nothing_with_those_who_have_made_it_and_put_something() {
+    let config = Config { nodes: NODES, memory: 16 << 20, cache: 1 << 20, ..Config::default() };
+    let mut rack = Processes::start_mortal(false, config);
+    let mut maker = rack.nodes[2].here();
+    // Its last node is none of its homes.
+    let config = ObjectStoreConfig { expected_keys: 200, homes: Some(2), ..ObjectStoreConfig::default() };
+    let mut names = (0..).map(|number| format!("hits {number}"));
+    let name = names.find(|name| maker.home_of_name(name) == NodeId(0)).unwrap();
+    let mut made: ObjectStore<Sabres> = named::open_or(&mut maker, &name, &config).unwrap();
+    for key in 0..KEYS {
+        made.put(&mut maker, &key.to_le_bytes(), &key.to_be_bytes()).unwrap();
+    }
+    rack.cut_off(2);
+    let mut here = rack.nodes[0].here();
+    // Nobody has opened it before its maker died.
+    let mut found = until(|| named::open::<ObjectStore<Sabres>>(&mut here, &name).ok());
+    let mut value = Vec::new();
+    for key in 0..KEYS {
+        assert!(found.get(&mut here, &key.to_le_bytes(), &mut value).unwrap() && value == key.to_be_bytes());
+    }
+    drop(maker);
 }

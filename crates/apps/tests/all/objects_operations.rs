@@ -162,7 +162,11 @@ fn what_does_not_fit_and_what_is_no_store_is_refused_with_why() {
     let root = node.alloc(4096, NodeId(1), rackmem::Discipline::Coherent).unwrap();
     let none = ObjectStore::<Sabres>::open(&mut node, root).err();
     assert_eq!(none, Some(Error::NotAStore { root }));
+    let many = ObjectStoreConfig { expected_keys: u64::MAX, ..FORM };
+    let made = ObjectStore::<Sabres>::create(&mut node, &many).err();
+    assert!(matches!(made, Some(Error::Memory(rackmem::Error::OutOfMemory { .. }))), "{made:?}");
     for config in [
+        ObjectStoreConfig { slots: 64, ..FORM },
         ObjectStoreConfig { slots: 0, ..FORM },
         ObjectStoreConfig { key_bytes: 0, ..FORM },
         ObjectStoreConfig { value_bytes: 1 << 20, ..FORM },
