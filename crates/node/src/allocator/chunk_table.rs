@@ -447,8 +447,12 @@ impl ChunkTable {
     pub fn orphan(&mut self, node: NodeId, epoch: SwitchEpoch) {
         for (chunk, taken_back) in self.chunks.iter_mut().zip(&mut self.taken_back) {
             let Some(grant) = chunk.as_mut().filter(|grant| grant.is_used_by(node)) else { continue };
-            *taken_back = epoch;
-            if grant.orphan(node) {
+            let is_free = grant.orphan(node);
+            // Where nothing of it is granted again, it is as it was.
+            if is_free || !self.rooted {
+                *taken_back = epoch;
+            }
+            if is_free {
                 *chunk = None;
             }
         }
