@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use std::{env, fs, io, process};
 
 use dataplane::kernel::Error;
@@ -56,6 +57,18 @@ fn attach(nodes: usize, ports: &Ports, claim: Option<Claim>) -> Kernel {
     try_attach(nodes, ports, claim).expect("it can be attached")
 }
 
+/// A child that another test is just starting has the sockets of this process, too, until it is another program.
+fn bound(config: &UdpConfig) -> UdpTransport {
+    let began = Instant::now();
+    loop {
+        match UdpTransport::bind(config) {
+            Ok(udp) => return udp,
+            Err(why) => assert!(began.elapsed() < Duration::from_secs(10), "somebody else is there: {why}"),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 fn try_attach(nodes: usize, ports: &Ports, claim: Option<Claim>) -> Result<Kernel, Error> {
     let here = "10.77.0.1:7400".parse().expect("an address");
     let config = UdpConfig {
@@ -71,7 +84,7 @@ fn try_attach(nodes: usize, ports: &Ports, claim: Option<Claim>) -> Result<Kerne
         singles: true,
         terms: Terms::default(),
     };
-    let udp = Arc::new(UdpTransport::bind(&config).expect("nobody else is there"));
+    let udp = Arc::new(bound(&config));
     let epoch = SwitchEpoch(0);
     let blocks = SwitchConfig { nodes, entries: 64, epoch, queue: false, peeks: true, copies: false };
     let locks = DirectoryConfig { at: LockEnd::Switch, nodes, entries: 64, epoch };
