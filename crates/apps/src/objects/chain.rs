@@ -224,6 +224,8 @@ fn write_further<L: Versioned>(
 ) -> Result<(), Error> {
     bucket::set_tag(bytes, at.tag);
     let index = (store.each + at.number) as usize;
+    // A writer that dies in the next write leaves the head of before, with other slots behind it.
+    store.parts[part].buckets.void(node, index)?;
     Ok(store.parts[part].buckets.write(node, index, bytes, &mut store.raw)?)
 }
 
@@ -242,5 +244,107 @@ impl<L: Versioned> ObjectStore<L> {
     /// Who a bucket belongs to, for messages.
     pub(super) fn home(&self, part: usize) -> NodeId {
         self.parts[part].buckets.addr().home()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use rackmem::{Config, Error as Failure, GlobalAddr, Rack};
+
+    use super::*;
+    use crate::objects::{Layout, ObjectStoreConfig, Sabres};
+
+    thread_local! {
+        static DIES: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Objects whose writer may be gone before it has written anything but what it has made void.
+    #[derive(Clone)]
+    struct Mortal(Sabres);
+
+    impl Layout for Mortal {
+        const NAME: &'static str = "mortal";
+
+        fn create(node: &mut NodeHandle, count: usize, len: usize, home: NodeId) -> Result<Self, Failure> {
+            Sabres::create(node, count, len, home).map(Self)
+        }
+
+        fn open(node: &mut NodeHandle, addr: GlobalAddr, len: usize) -> Result<Self, Failure> {
+            Sabres::open(node, addr, len).map(Self)
+        }
+
+        fn addr(&self) -> GlobalAddr {
+            self.0.addr()
+        }
+
+        fn try_read(
+            &self,
+            node: &mut NodeHandle,
+            index: usize,
+            into: &mut [u8],
+            raw: &mut Vec<u8>,
+        ) -> Result<Option<u64>, Failure> {
+            self.0.try_read(node, index, into, raw)
+        }
+
+        fn write(
+            &self,
+            node: &mut NodeHandle,
+            index: usize,
+            bytes: &[u8],
+            raw: &mut Vec<u8>,
+        ) -> Result<(), Failure> {
+            if DIES.get() { Err(Failure::Fenced) } else { self.0.write(node, index, bytes, raw) }
+        }
+
+        fn free(self, node: &mut NodeHandle) -> Result<(), Failure> {
+            self.0.free(node)
+        }
+    }
+
+    impl Versioned for Mortal {
+        const ID: u64 = 77;
+
+        fn void(&self, node: &mut NodeHandle, index: usize) -> Result<(), Failure> {
+            self.0.void(node, index)
+        }
+
+        fn write_if(
+            &self,
+            node: &mut NodeHandle,
+            index: usize,
+            version: u64,
+            bytes: &[u8],
+            raw: &mut Vec<u8>,
+        ) -> Result<bool, Failure> {
+            self.0.write_if(node, index, version, bytes, raw)
+        }
+    }
+
+    #[test]
+    fn a_bucket_in_which_the_next_writer_has_died_is_not_taken_for_what_it_was() {
+        let config = Config { nodes: 1, memory: 1 << 20, cache: 1 << 20, ..Config::default() };
+        let mut node = Rack::embedded(config).unwrap().node(NodeId(0));
+        let config = ObjectStoreConfig { expected_keys: 1, slots: 1, ..ObjectStoreConfig::default() };
+        let mut store = ObjectStore::<Mortal>::create(&mut node, &config).unwrap();
+        // Each bucket takes one key, so the chains have further ones.
+        (0..6_u8).for_each(|key| assert!(!store.put(&mut node, &[key], &[key]).unwrap()));
+        let place = (0..store.each as usize).map(|index| (0, index));
+        let mut chains = place.map(|place| Chain::read(&mut store, &mut node, place).unwrap());
+        let (stale, key) = chains
+            .find_map(|chain| Some((chain.further.first()?.0, chain.further.first()?.1.clone())))
+            .expect("there are more keys than buckets");
+        drop(chains);
+        let key = store.form.entries(&key).next().expect("it has a key").0.to_vec();
+        assert!(store.read_further(&mut node, 0, stale).unwrap(), "that is what it is");
+        // A change makes it free, and the next one takes it.
+        assert!(store.delete(&mut node, &key).unwrap());
+        DIES.set(true);
+        let died = (6..60).find_map(|key: u8| store.put(&mut node, &[key], &[key]).err());
+        DIES.set(false);
+        assert_eq!(died, Some(Error::Memory(Failure::Fenced)));
+        assert!(!store.read_further(&mut node, 0, stale).unwrap(), "whoever was sent there begins again");
     }
 }

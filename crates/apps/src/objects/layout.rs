@@ -62,6 +62,16 @@ pub trait Versioned: Layout {
     /// What tells stores of different layouts apart.
     const ID: u64;
 
+    /// From now on, what is in one is nothing that anybody was sent to, also if whoever writes it next dies in that: before a bucket that
+    /// was used for something else is written. Its first word, the tag, is none. Layouts in which a writer's death loses the object
+    /// need not do anything.
+    ///
+    /// # Errors
+    /// If the rack's memory fails.
+    fn void(&self, _node: &mut NodeHandle, _index: usize) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Writes all of one, if it still has this version. False: it has not, or somebody is writing it.
     ///
     /// # Errors

@@ -55,6 +55,10 @@ impl Layout for Sabres {
 impl Versioned for Sabres {
     const ID: u64 = 1;
 
+    fn void(&self, node: &mut NodeHandle, index: usize) -> Result<(), Error> {
+        self.0.write(node, index, 0, &[0; 8]).map(drop)
+    }
+
     fn write_if(
         &self,
         node: &mut NodeHandle,
