@@ -769,11 +769,11 @@ enum rackmem_status rackmem_rwlock_guard(struct rackmem_rwlock lock,
 enum rackmem_status rackmem_rwlock_unguard(struct rackmem_rwlock lock,
                                            uint64_t address);
 
-// Maps what a lock over regions has taken in (`rackmem_rwlock_guard`): whenever the lock is held through this handle, `rackmem_rwlock_region`
-// says a pointer that is the same in every process of the rack, `rackmem_pointer_to` of the memory's address. It goes to the bytes
-// themselves until the lock is released. An access while the lock is not held, or a store while it is held to read, ends the process with a line that
-// names the lock. That memory is whole pages: a multiple of the rack's block size has them; `RACKMEM_INVALID_ARGUMENT` of whatever takes
-// the lock, if it is not. It ends when the handle is closed. Of processes that have joined. The OS thread that uses its thread.
+// Maps what a lock over regions has taken in (`rackmem_rwlock_guard`). While the lock is held through this handle,
+// `rackmem_rwlock_region` says a pointer that is the same in every process of the rack: `rackmem_pointer_to` of the memory's address. An
+// access while the lock is not held, or a store while it is held to read, ends the process with a line that names the lock. That memory
+// is whole pages, as a multiple of the rack's block size is; whatever takes the lock says `RACKMEM_INVALID_ARGUMENT` if it is not. The
+// mapping ends when the handle is closed. Only processes that have joined map. The OS thread that uses its thread.
 enum rackmem_status rackmem_rwlock_map(struct rackmem_rwlock lock);
 
 // Allocates `len` bytes of memory at node `home` that locks over regions take in (`rackmem_rwlock_guard`). What is in it is not

@@ -101,8 +101,7 @@ impl Listed for KvStore {
 
     fn takes(&self, longest: Longest) -> Result<(), kv::Error> {
         within(longest.key, self.longest_key())?;
-        let (len, most) = (longest.value, Self::LONGEST_VALUE);
-        if len <= most { Ok(()) } else { Err(kv::Error::ValueTooLong { len, most }) }
+        value_within(longest.value, Self::LONGEST_VALUE)
     }
 }
 
@@ -152,8 +151,7 @@ impl Listed for LockedStore {
 
     fn takes(&self, longest: Longest) -> Result<(), kv::Error> {
         within(longest.key, self.longest_key())?;
-        let (len, most) = (longest.both, self.most_record());
-        if len <= most { Ok(()) } else { Err(kv::Error::ValueTooLong { len, most }) }
+        value_within(longest.both, self.most_record())
     }
 }
 
@@ -203,8 +201,7 @@ impl Listed for ObjectStore<Sabres> {
     fn takes(&self, longest: Longest) -> Result<(), kv::Error> {
         let ObjectStoreConfig { key_bytes, value_bytes, .. } = self.config();
         within(longest.key, key_bytes)?;
-        let (len, most) = (longest.value, value_bytes);
-        if len <= most { Ok(()) } else { Err(kv::Error::ValueTooLong { len, most }) }
+        value_within(longest.value, value_bytes)
     }
 }
 
@@ -228,6 +225,10 @@ const fn is_lost(why: &kv::Error) -> bool {
 
 fn within(len: usize, most: usize) -> Result<(), kv::Error> {
     if len <= most { Ok(()) } else { Err(kv::Error::KeyTooLong { len, most }) }
+}
+
+fn value_within(len: usize, most: usize) -> Result<(), kv::Error> {
+    if len <= most { Ok(()) } else { Err(kv::Error::ValueTooLong { len, most }) }
 }
 
 /// What `named` says, without the store's type.
