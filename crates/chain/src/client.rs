@@ -8,10 +8,12 @@
 //! | --- | --- |
 //! | `client.rs` | operations, step by step; what READs and WRITEs bring |
 //! | `linking.rs` | putting an entry behind the tail, in all copies |
+//! | `awaiting.rs` | where a switch has sent an append behind what may not be in all copies yet |
 //! | `answers.rs` | what the metadata server answers |
 //! | `cursors.rs` | what is known of chains |
 
 mod answers;
+mod awaiting;
 mod cursors;
 mod linking;
 
@@ -21,6 +23,7 @@ use sorted::{Map, Set};
 use wire::chains::{Class, EntryHead, EntryKind, EntryVersion, Location, Next, Word};
 use wire::{AllRules, Nanos, Rule, Rules};
 
+use self::awaiting::Awaited;
 use self::cursors::{Cursor, swap};
 use self::linking::Link;
 use crate::{Appended, Call, Outcome, Replica, Verb};
@@ -114,6 +117,10 @@ enum Step {
     /// Both steps of an append are posted, on one ordered queue pair; the WRITE's outcome comes first.
     Appending(Cursor),
     Swapping(Link),
+    /// A switch has sent it behind what may not be in all copies yet.
+    Awaiting(Awaited),
+    /// It asks the metadata server for help with that.
+    Asking(Awaited),
     Creating,
     /// Then it is over.
     Settling,
@@ -183,6 +190,8 @@ pub struct Client<R: Rules = AllRules> {
     used: Set<Location>,
     /// A switch may send reads to the tail.
     steered_reads: bool,
+    /// A switch may send appends to the tail.
+    steered_appends: bool,
     /// For how long a cursor counts for appends: longer than `lease` where a switch steers them.
     appends: Nanos,
     /// Other keys whose tails it asks for with each key's.
@@ -211,6 +220,7 @@ impl<R: Rules> Client<R> {
             slots: Default::default(),
             used: Set::new(),
             steered_reads: false,
+            steered_appends: false,
             appends: config.lease,
             asks_for_more: 0,
             swaps_at_once: false,
@@ -227,8 +237,10 @@ impl<R: Rules> Client<R> {
     /// From now on, an append goes behind what was known no longer than so long ago: a switch sends it to the tail, and if it does not, the
     /// memory compares the number of the entry's use, and finds another one where the slot was used anew. So it is only to be
     /// shorter than it takes to use a slot 256 times, with a quarantine each. (Without such a switch an old cursor leads to a long walk.)
+    /// Where there are copies, whoever appends walks, and a cursor counts for no longer than it does for reads.
     pub fn expect_steered_appends(&mut self, known: Nanos) {
-        self.appends = known.max(self.config.lease);
+        self.steered_appends = true;
+        self.appends = if self.copies == 1 { known.max(self.config.lease) } else { self.config.lease };
     }
 
     /// The same, which posts both steps of an append at once where it knows a tail: all of the store's memory is behind one queue pair, which
@@ -317,6 +329,7 @@ impl<R: Rules> Client<R> {
                 (op.is_written, op.step) = (true, Step::Swapping(Link::new(cursor, since)));
             }
             (Step::Swapping(link), outcome) => self.on_linking(now, id, link, outcome, out),
+            (Step::Awaiting(awaited), outcome) => self.on_looked(now, id, awaited, outcome, out),
             (step, outcome) => panic!("{id:?} at {step:?} ended with {outcome:?}"),
         }
     }

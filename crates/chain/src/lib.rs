@@ -172,6 +172,8 @@ pub enum Call {
     },
     /// Is this entry part of its key's chain? Nobody appends it any more.
     Settle {
+        /// What was asked for it may still be executed.
+        is_in_flight: bool,
         /// The key.
         key: u64,
         /// The entry.

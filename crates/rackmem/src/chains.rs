@@ -31,7 +31,8 @@ pub struct ChainsConfig {
     pub bytes: u64,
     /// In how many of these memories each entry is; the metadata server has as many backups less one, at nodes that have memory of the store. So
     /// it outlives the death of one less. What a dead node had is made anew at another one that has room, if there is one; then it outlives as
-    /// many again. Each copy more takes a put one more round trip, and as much memory; and what has copies is not steered.
+    /// many again. Each copy more takes a put one more round trip, and as much memory. Where the switch steers, it steers a store with a copy at
+    /// each of its homes, and none of several homes that has fewer copies.
     pub copies: usize,
     /// The node that has the metadata server at first.
     pub server: NodeId,
@@ -152,8 +153,12 @@ impl NodeHandle {
         let root = self.alloc_memory(UNIT, *server, Discipline::Chain)?;
         allocated.push(root);
         let (mut parts, mut zeroed) = (Vec::new(), Vec::new());
-        for (number, node) in Setup::home_nodes(homes.len(), *copies).enumerate() {
-            let shape = Setup::shape(each, number % homes.len(), homes.len());
+        let nodes = homes.len();
+        let in_parts = Setup::parts_of(nodes, *copies, self.inner.config.steers().is_some());
+        // As many bytes in all.
+        let each = each * (nodes / in_parts) as u32;
+        for (number, node) in Setup::home_nodes(in_parts, nodes, *copies).enumerate() {
+            let shape = Setup::shape(each, number % in_parts, in_parts);
             let len = shape.bytes().expect("it was looked at");
             let part = self.alloc_memory(len, homes[node], Discipline::Chain)?;
             zeroed.push(part.zeroed);

@@ -441,6 +441,10 @@ rules! {
         GetsReadTheLastCopy,
         /// An append goes behind an entry only if that is in the chain in the last copy.
         AppendsWaitForCopies,
+        /// Nor does one that a switch has sent there go behind it in another copy than the first.
+        SteeredAppendsWaitForCopies,
+        /// Where a switch steers, nobody knows behind what an append was that was asked of a copy that died: it is settled.
+        SteeredAppendsOfTheDeadAreSettled,
         /// What is repeated in a copy so late that the tail's slot has another use is settled by the metadata server.
         LateLinksAreSettled,
         /// A walk brings what it finds in the first copy to the others, before it goes on.

@@ -39,6 +39,7 @@ impl<R: Rules> Client<R> {
                 }
                 _ => self.end(id, Done::Nothing, out),
             },
+            (Step::Asking(awaited), Some(answer)) => self.on_asked(now, id, awaited, &answer, out),
             (Step::GettingSlot, Some(Answer::Slots(slots))) => {
                 let class = self.class(&op).expect("it was looked at");
                 self.slots[usize::from(class.number())].extend(slots);

@@ -17,6 +17,13 @@ pub(super) struct Cursor {
     pub(super) known: Nanos,
 }
 
+impl Cursor {
+    /// True if that is of the same use of the same slot.
+    pub(super) fn is(&self, other: Self) -> bool {
+        (self.at, self.version) == (other.at, other.version)
+    }
+}
+
 impl<R: Rules> Client<R> {
     pub(super) fn counts(&self, now: Nanos, cursor: &Cursor) -> bool {
         now.saturating_sub(cursor.known) < self.config.lease

@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use wire::chains::{Next, Reply, Word};
+use wire::chains::{EntryVersion, Location, Next, Reply, Word};
 use wire::{Nanos, Rule, Rules};
 
 use super::cursors::{Cursor, swap};
@@ -16,7 +16,7 @@ use crate::{Appended, Call, Outcome, Replica};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Link {
     /// What it goes behind.
-    cursor: Cursor,
+    pub(super) cursor: Cursor,
     /// When that began: until then the entry was in no chain.
     began: Nanos,
     /// Copies that are over.
@@ -29,6 +29,12 @@ impl Link {
     pub(super) const fn new(cursor: Cursor, began: Nanos) -> Self {
         Self { cursor, began, over: 0, is_linked: false }
     }
+
+    /// The same, which was sent behind that entry in the first copy: one that follows what it was to go behind.
+    const fn behind(self, at: Location, version: EntryVersion) -> Self {
+        let cursor = Cursor { at, version, known: self.cursor.known };
+        Self { cursor, over: 1, is_linked: true, ..self }
+    }
 }
 
 impl<R: Rules> Client<R> {
@@ -38,7 +44,7 @@ impl<R: Rules> Client<R> {
     }
 
     /// In the next copy.
-    fn link(&mut self, now: Nanos, id: OpId, link: Link, out: &mut Vec<Effect>) {
+    pub(super) fn link(&mut self, now: Nanos, id: OpId, link: Link, out: &mut Vec<Effect>) {
         let slot = self.op(id).slot.expect("what is swapped in");
         let number =
             if self.rules.holds(Rule::CopiesHaveAnOrder) { link.over } else { self.copies - 1 - link.over };
@@ -57,13 +63,20 @@ impl<R: Rules> Client<R> {
     ) {
         match outcome {
             Outcome::Unknown => self.settle(now, id, Step::Settling, out),
+            Outcome::Dead
+                if link.over == 0
+                    && self.steered_appends
+                    && self.rules.holds(Rule::SteeredAppendsOfTheDeadAreSettled) =>
+            {
+                self.settle_at_once(now, id, out);
+            }
             Outcome::Dead => {
                 self.op(id).trips -= 1;
                 self.linked(now, id, link, out);
             }
             Outcome::Swapped(found) => match Reply::from_bits(found) {
                 Reply::Original(found) => self.on_swapped(now, id, link, found, out),
-                reply => self.on_steered(now, id, link.began, reply, out),
+                reply => self.on_steered(now, id, link, reply, out),
             },
             outcome => panic!("{id:?} at {link:?} ended with {outcome:?}"),
         }
@@ -125,10 +138,17 @@ impl<R: Rules> Client<R> {
         let op = self.op(id);
         let (key, (at, version)) = (op.key, op.slot.expect("what was swapped in"));
         if self.rules.holds(Rule::IndeterminateAppendsAreSettled) || then == Step::Renewing {
-            self.call(now, id, then, Call::Settle { key, at, version }, out);
+            self.call(now, id, then, Call::Settle { is_in_flight: true, key, at, version }, out);
         } else {
             self.end(id, Done::Failed, out);
         }
+    }
+
+    /// The same, when nothing of what was asked for it can still be executed: it was answered, or the copy is dead that it was asked of.
+    pub(super) fn settle_at_once(&mut self, now: Nanos, id: OpId, out: &mut Vec<Effect>) {
+        let op = self.op(id);
+        let (key, (at, version)) = (op.key, op.slot.expect("what was swapped in"));
+        self.call(now, id, Step::Renewing, Call::Settle { is_in_flight: false, key, at, version }, out);
     }
 
     /// An append has read its way to the last copy's tail.
@@ -148,12 +168,15 @@ impl<R: Rules> Client<R> {
     }
 
     /// A switch has sent the compare-and-swap somewhere else, or does not know what became of it.
-    fn on_steered(&mut self, now: Nanos, id: OpId, since: Nanos, reply: Reply, out: &mut Vec<Effect>) {
+    fn on_steered(&mut self, now: Nanos, id: OpId, link: Link, reply: Reply, out: &mut Vec<Effect>) {
         let op = *self.op(id);
         let (at, version) = op.slot.expect("what was swapped in");
         match reply {
+            Reply::Steered(at, version) if self.copies > 1 => {
+                self.on_steered_copy(now, id, link.cursor, link.behind(at, version), out);
+            }
             Reply::Steered(behind, _) => {
-                self.learn(op.key, Cursor { at, version, known: since });
+                self.learn(op.key, Cursor { at, version, known: link.began });
                 let (_, kind) = op.entry().expect("it appends");
                 out.push(Effect::Notice(Appended { key: op.key, behind, at, version, kind }));
                 self.appended(id, out);

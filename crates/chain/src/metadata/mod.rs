@@ -75,6 +75,26 @@ enum Undecided {
     Dead(ClientId),
 }
 
+impl Undecided {
+    fn put(&self, out: &mut Vec<u64>) {
+        match self {
+            Self::Asked(key, asked) => {
+                out.extend([0, *key]);
+                asked.put(out);
+            }
+            Self::Dead(client) => out.extend([1, client.0]),
+        }
+    }
+
+    fn take(words: &mut Words<'_>) -> Option<Self> {
+        match words.word()? {
+            0 => Some(Self::Asked(words.word()?, walking::Asked::take(words)?)),
+            1 => Some(Self::Dead(words.client()?)),
+            _ => None,
+        }
+    }
+}
+
 /// A metadata server.
 #[derive(Clone, Debug)]
 pub struct Metadata<R: Rules = AllRules> {
@@ -120,10 +140,10 @@ impl<R: Rules> Metadata<R> {
     /// The same, of a store that has so many copies of each slot.
     ///
     /// # Panics
-    /// If that is none, or several where a switch steers.
+    /// If that is none.
     #[must_use]
     pub fn with_copies(self, copies: u8) -> Self {
-        assert!(copies == 1 || copies > 1 && self.config.decide_after == Nanos::ZERO, "{copies} copies");
+        assert!(copies > 0, "no copies");
         Self { copies, ..self }
     }
 
@@ -156,9 +176,9 @@ impl<R: Rules> Metadata<R> {
                 return self.walk_for(key, walking::Asked { id, slot: None }, out);
             }
             Call::Finish { .. } => Answer::Absent,
-            Call::Settle { key, at, version } => {
-                let asked = walking::Asked { id, slot: Some((at, version)) };
-                return self.decide(now, Undecided::Asked(key, asked), out);
+            Call::Settle { is_in_flight, key, at, version } => {
+                let asked = Undecided::Asked(key, walking::Asked { id, slot: Some((at, version)) });
+                return if is_in_flight { self.decide(now, asked, out) } else { self.look_for(asked, out) };
             }
         };
         out.push(Effect::Answer(id, answer));
@@ -283,9 +303,8 @@ impl<R: Rules> Metadata<R> {
         }
     }
 
-    /// All that it knows, for a machine that goes on from here. Where a switch steers, there is none.
+    /// All that it knows, for a machine that goes on from here.
     pub(crate) fn put(&self, out: &mut Vec<u64>) {
-        debug_assert!(self.undecided.is_empty(), "only a switch that steers has it wait");
         put_all(out, self.chains.iter(), |out, (key, chain)| {
             out.push(*key);
             chain.put(out);
@@ -300,6 +319,10 @@ impl<R: Rules> Metadata<R> {
             put_all(out, sweep.keys.iter(), |out, key| out.push(*key));
         });
         put_all(out, self.waiting.iter(), |out, (key, since)| out.extend([*key, since.0]));
+        put_all(out, self.undecided.iter(), |out, (until, question)| {
+            out.push(until.0);
+            question.put(out);
+        });
     }
 
     /// A machine that goes on from there, of the same store as this one, which knows nothing yet.
@@ -310,7 +333,8 @@ impl<R: Rules> Metadata<R> {
         let walks = words.all(|words| Some((words.word()?, walking::Walk::take(words)?)))?;
         let sweeps = words.all(|words| Some((words.client()?, Sweep { keys: words.all(Words::word)? })))?;
         let waiting = words.all(|words| Some((words.word()?, words.time()?)))?;
-        Some(Self { chains, slots, walks, sweeps, waiting, ..self })
+        let undecided = words.all(|words| Some((words.time()?, Undecided::take(words)?)))?;
+        Some(Self { chains, slots, walks, sweeps, waiting, undecided, ..self })
     }
 
     /// What it takes for the tail of a key's chain.

@@ -329,7 +329,7 @@ pub(crate) fn setup_of(words: &[u64]) -> Option<Setup> {
     let generation = u32::try_from(*generation).ok()?;
     let setup = Setup { lease, quarantine, each: *each as u32, copies, generation, homes };
     let is_whole = left.is_empty() && setup.homes.len().is_multiple_of(copies.into());
-    let are_copies = is_whole && (copies == 1 || usize::from(copies) <= setup.parts() && setup.is_spread());
+    let are_copies = is_whole && setup.is_spread();
     let is_one = lease < quarantine && setup.homes.iter().all(|home| home.addr.home().index() < 64);
     let has_units = Setup::units(setup.each, setup.parts()).is_some();
     (are_copies && is_one && has_units).then_some(setup)
@@ -345,7 +345,8 @@ fn call_words(call: &Call) -> Vec<u64> {
         Call::FindSome { key, more } => vec![6, key, u64::from(more)],
         Call::Slots { class, count } => vec![2, u64::from(class.number()), u64::from(count)],
         Call::Create { key, at, version } => vec![3, key, slot(at, version)],
-        Call::Settle { key, at, version } => vec![4, key, slot(at, version)],
+        Call::Settle { is_in_flight: true, key, at, version } => vec![4, key, slot(at, version)],
+        Call::Settle { is_in_flight: false, key, at, version } => vec![8, key, slot(at, version)],
         Call::Renew { at, version } => vec![5, slot(at, version)],
         Call::Finish { key } => vec![7, key],
     }
@@ -361,12 +362,12 @@ fn call_of(words: &[u64]) -> Option<Call> {
             Some(Call::Slots { class, count: u32::try_from(count).ok()? })
         }
         [5, word] => slot_of(word).map(|(at, version)| Call::Renew { at, version }),
-        [what @ (3 | 4), key, word] => {
+        [what @ (3 | 4 | 8), key, word] => {
             let (at, version) = slot_of(word)?;
             Some(if what == 3 {
                 Call::Create { key, at, version }
             } else {
-                Call::Settle { key, at, version }
+                Call::Settle { is_in_flight: what == 4, key, at, version }
             })
         }
         _ => None,
@@ -398,9 +399,10 @@ mod tests {
         let at_two = |node| Home { addr: GlobalAddr::new(NodeId(node), 64), ..home };
         let two = Setup { copies: 2, homes: [0, 1, 1, 0].map(at_two).into(), ..setup.clone() };
         let together = Setup { copies: 2, homes: [0, 0, 0, 0].map(at_two).into(), ..setup.clone() };
-        let few = Setup { copies: 2, homes: [0, 1].map(at_two).into(), ..setup.clone() };
+        let in_one_part = Setup { copies: 2, homes: [0, 1].map(at_two).into(), ..setup.clone() };
         let odd = Setup { copies: 2, homes: [0, 1, 2].map(at_two).into(), ..setup.clone() };
-        for none in [together, few, odd] {
+        assert_eq!(setup_of(&setup_words(&in_one_part)), Some(in_one_part));
+        for none in [together, odd] {
             assert_eq!(setup_of(&setup_words(&none)), None, "{none:?}");
         }
         let calls = [
@@ -408,7 +410,8 @@ mod tests {
             Call::FindSome { key: u64::MAX, more: 9 },
             Call::Slots { class: Class::new(15).unwrap(), count: 9 },
             Call::Create { key: 1, at: location, version },
-            Call::Settle { key: 2, at: at(0, 1), version },
+            Call::Settle { is_in_flight: true, key: 2, at: at(0, 1), version },
+            Call::Settle { is_in_flight: false, key: 2, at: at(0, 1), version },
             Call::Renew { at: location, version },
             Call::Finish { key: u64::MAX },
         ];

@@ -63,7 +63,7 @@ impl Copying {
         (name, thread): (u64, u16),
     ) -> Self {
         let with_it = Arc::new(Self::with_home(store, number, home));
-        let port = Port::new(with_it, thread, PIECES as u32).reading_as_asked();
+        let port = Port::new(with_it, thread, PIECES as u32).passing();
         let left = Vec::from_iter((!units.is_empty()).then_some(units));
         Self { port, number, home, from, name, pass: 0, left, rate, next_at: Nanos::ZERO }
     }

@@ -18,7 +18,7 @@ use zerocopy::IntoBytes as _;
 use super::Introduction;
 use super::ask::Connect;
 use super::fabric::Fabric;
-use super::store::{Home, Setup, Store};
+use super::store::{Home, Store};
 use crate::actor::{Failure, ThreadContext};
 use crate::networked::verbs::chain_work::{Ended, Kind, Ticket, Work};
 
@@ -75,6 +75,8 @@ pub(super) struct Port {
     outstanding: u32,
     /// A read is of what it asks for: a switch that steers is told so.
     as_asked: bool,
+    /// A switch that steers looks at nothing of what is asked here.
+    passes: bool,
     /// In which epoch each connection began: at the index of the first home at its node.
     connected: Box<[Option<SwitchEpoch>]>,
     /// Of each home, that index.
@@ -93,13 +95,15 @@ impl Port {
         let first_at = |home: &Home| homes.iter().position(|first| first.addr.home() == home.addr.home());
         let at = homes.iter().map(|home| first_at(home).expect("it is among them")).collect();
         let connected = vec![None; homes.len()].into();
-        Self { store, thread, outstanding, as_asked: false, connected, at }
+        // Of copies, the last one is read, and a switch knows the first one.
+        let as_asked = store.setup.copies > 1;
+        Self { store, thread, outstanding, as_asked, passes: false, connected, at }
     }
 
     /// The same port, of the store as it is by now. Connections begin anew.
     pub(super) fn reformed(&mut self, store: Arc<Store>) {
-        let Self { thread, outstanding, as_asked, .. } = *self;
-        *self = Self { as_asked, ..Self::new(store, thread, outstanding) };
+        let Self { thread, outstanding, as_asked, passes, .. } = *self;
+        *self = Self { as_asked, passes, ..Self::new(store, thread, outstanding) };
     }
 
     /// Learns of what the store is made, as its metadata server says, when that is something else.
@@ -130,6 +134,11 @@ impl Port {
     /// The same, whose reads are of what they ask for, whatever a switch knows.
     pub(super) fn reading_as_asked(self) -> Self {
         Self { as_asked: true, ..self }
+    }
+
+    /// The same, at which no switch looks: what it writes are pieces of memory, and no appends.
+    pub(super) fn passing(self) -> Self {
+        Self { passes: true, ..self }
     }
 
     /// The connection to a home has broken.
@@ -191,15 +200,18 @@ impl Port {
         if !fabric.is_steered() {
             return Ok(());
         }
-        let Setup { homes, .. } = &self.store.setup;
+        let setup = &self.store.setup;
+        let homes = &setup.homes;
         let node = homes[home].addr.home();
         let incarnation = fabric.incarnation_of(fabric.me()).ok_or(Failure::Fenced)?;
-        // A chain that may go on in another memory is not steered: no region has this key.
-        let region = if homes.len() == 1 { homes[home].key } else { Key(0) };
+        // A chain that may go on in another memory is not steered, nor is another copy than the first: no region has this key.
+        let is_steered = home == 0 && setup.may_be_steered() && !self.passes;
+        let region = if is_steered { homes[home].key } else { Key(0) };
         let client = ChainPair::of_client(fabric.me(), node, self.thread).number();
         let number = fabric.next_number();
         let (of, as_asked) = (homes[home].incarnation.0 as u16, self.as_asked);
-        let server = (self.store.addr.home(), self.store.incarnation);
+        // Of a generation, everybody knows the same one.
+        let server = self.store.servers[0];
         let said =
             Introduction::Begin { client, first, region, of, incarnation, server, switch, as_asked, number };
         fabric.introduce(context, said)

@@ -156,10 +156,11 @@ impl Server {
     pub(crate) fn joins(
         store: Arc<Store>,
         thread: u16,
+        decide_after: Nanos,
         (now, at): (Nanos, Nanos),
         words: &[u64],
     ) -> Option<Self> {
-        let machine = machine_of(&store.setup, Nanos::ZERO);
+        let machine = machine_of(&store.setup, decide_after);
         let machine = Machine::from_words((AllRules, machine), (now, at), words)?;
         Some(Self::with(store, thread, machine))
     }
@@ -458,9 +459,8 @@ fn ids(servers: &[(NodeId, Incarnation)]) -> Vec<ServerId> {
 /// A machine that knows nothing yet.
 fn machine_of(setup: &Setup, decide_after: Nanos) -> Metadata {
     let Setup { quarantine, each, copies, .. } = setup;
+    let decide_after = if setup.may_be_steered() { decide_after } else { Nanos::ZERO };
     let units = Setup::units(*each, setup.parts()).expect("it was looked at");
-    // A store with copies is not steered, as none is over several memories.
-    let decide_after = if *copies > 1 { Nanos::ZERO } else { decide_after };
     let config = MetadataConfig { units, quarantine: *quarantine, timeout: TIMEOUT, decide_after };
     Metadata::new(config).with_copies(*copies)
 }

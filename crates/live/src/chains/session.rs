@@ -80,6 +80,7 @@ impl Session {
     /// A client on a rack whose switch steers like that.
     pub(super) fn new(store: Arc<Store>, thread: u16, steering: Option<Steering>) -> Self {
         let Setup { lease, quarantine, copies, homes, .. } = &store.setup;
+        let is_steered = steering.is_some() && store.setup.may_be_steered();
         let config = ClientConfig { lease: *lease, slots: SLOTS, cursors: CURSORS };
         let reads = homes.len() == 1 && steering.is_some_and(|how| how.reads);
         let ask_after = if reads { ASK_AFTER_STEERED } else { ASK_AFTER };
@@ -90,13 +91,13 @@ impl Session {
             if BINDING.lets_clients_swap_at_once() {
                 machine = machine.swapping_at_once();
             }
-            if steering.is_some() {
-                machine.expect_steered_appends(times::old_cursors(*quarantine));
-                if reads {
-                    machine.expect_steered_reads();
-                    machine = machine.asking_for_more(MORE);
-                }
-            }
+        }
+        if is_steered {
+            machine.expect_steered_appends(times::old_cursors(*quarantine));
+        }
+        if reads {
+            machine.expect_steered_reads();
+            machine = machine.asking_for_more(MORE);
         }
         Self {
             port: Port::new(store, thread, OUTSTANDING),

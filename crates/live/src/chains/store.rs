@@ -51,13 +51,18 @@ impl Setup {
     /// Units behind those of a home, where there is another home: a slot that begins in the last of them lies there, too.
     const MARGIN: u32 = Class::new(Class::COUNT as u8 - 1).expect("the last one").units() - 1;
 
+    /// True if all first copies are in one memory: a switch that steers sends appends elsewhere in one memory only.
+    pub(crate) fn may_be_steered(&self) -> bool {
+        self.parts() == 1
+    }
+
     /// What a switch that steers is told when it is over. None: it does not steer it.
     pub(crate) fn over(&self, number: u64) -> Option<Introduction> {
-        let [Home { addr, key, incarnation }] = self.homes[..] else { return None };
+        let Home { addr, key, incarnation } = *self.homes.first().filter(|_| self.may_be_steered())?;
         Some(Introduction::Over { memory: addr.home(), of: incarnation.0 as u16, region: key, number })
     }
 
-    /// What it is told when somebody begins to look for tails.
+    /// What it is told when somebody begins to look for tails. Of a store with copies nobody does: its server's backups would not hear of it.
     pub(crate) fn scan(&self, switch: SwitchEpoch, number: u64) -> Option<Introduction> {
         let [Home { addr, key, incarnation }] = self.homes[..] else { return None };
         Some(Introduction::Scan {
@@ -92,10 +97,16 @@ impl Setup {
         self.homes.len() / usize::from(self.copies).max(1)
     }
 
+    /// Into how many parts the units of a store are divided: so many nodes have its homes. Where the switch steers, what has a copy at each of them is in
+    /// one part, so that it can be steered.
+    pub fn parts_of(nodes: usize, copies: usize, is_steered: bool) -> usize {
+        if is_steered && copies == nodes { 1 } else { nodes }
+    }
+
     /// Which of so many nodes have a store's homes: the nodes' numbers, in the order of the homes. A part's copies are at the nodes behind its
-    /// own, so that each node has as many first copies as others.
-    pub fn home_nodes(parts: usize, copies: usize) -> impl Iterator<Item = usize> {
-        (0..copies).flat_map(move |copy| (0..parts).map(move |part| (part + copy) % parts))
+    /// own, so that each node has as many first copies as others, where it has a part of its own.
+    pub fn home_nodes(parts: usize, nodes: usize, copies: usize) -> impl Iterator<Item = usize> {
+        (0..copies).flat_map(move |copy| (0..parts).map(move |part| (part + copy) % nodes))
     }
 
     /// The homes that have copies of what this one has, itself among them.
@@ -281,7 +292,7 @@ mod tests {
             key: Key(1),
             incarnation: Incarnation(0),
         };
-        let homes = Setup::home_nodes(parts, copies.into()).map(home).collect();
+        let homes = Setup::home_nodes(parts, parts.max(copies.into()), copies.into()).map(home).collect();
         Setup { lease: Nanos(1), quarantine: Nanos(2), each, copies, generation: 0, homes }
     }
 
@@ -337,14 +348,15 @@ mod tests {
 
     #[test]
     fn copies_of_a_slot_are_at_different_nodes_and_a_store_is_lost_with_the_last_copy_of_a_part() {
-        for (parts, copies) in [(1, 1), (2, 2), (3, 2), (3, 3), (5, 3)] {
-            let setup = store_of(10, parts, copies);
+        for (parts, copies) in [(1, 1), (2, 2), (3, 2), (3, 3), (5, 3), (1, 2), (1, 3)] {
+            let (setup, places) = (store_of(10, parts, copies), parts.max(copies.into()));
+            assert_eq!(setup.may_be_steered(), parts == 1);
             for unit in 1..=10 * parts as u32 {
                 let at = Location::new(Class::new(0).unwrap(), unit);
                 let homes = (0..copies).map(|copy| setup.home_of(at, Replica(copy)).unwrap().0);
                 let nodes: Vec<NodeId> = homes.clone().map(|home| setup.homes[home].addr.home()).collect();
                 let first = (unit - 1) as usize / 10;
-                let behind = (0..usize::from(copies)).map(|copy| NodeId(((first + copy) % parts) as u16));
+                let behind = (0..usize::from(copies)).map(|copy| NodeId(((first + copy) % places) as u16));
                 assert_eq!(nodes, behind.collect::<Vec<_>>());
                 for home in homes {
                     let its: Vec<NodeId> =
@@ -354,15 +366,15 @@ mod tests {
                 assert_eq!(setup.home_of(at, Replica(copies)), None);
             }
             // A node more is down, and another one, behind each other.
-            for down in 0..=parts {
+            for down in 0..=places {
                 let is_up = |home: &Home| usize::from(home.addr.home().0) >= down;
-                assert_eq!(setup.is_lost(is_up), down >= usize::from(copies), "{down} of {parts} are down");
+                assert_eq!(setup.is_lost(is_up), down >= usize::from(copies), "{down} of {places} are down");
             }
-            assert_eq!(setup.nodes().count(), parts);
+            assert_eq!(setup.nodes().count(), places);
             // One has died, and has come back, and one copy is made anew there.
             let mut later = setup.clone();
             later.homes[0].incarnation = Incarnation(7);
-            assert_eq!(later.nodes().count(), parts + usize::from(copies > 1));
+            assert_eq!(later.nodes().count(), places + usize::from(parts > 1 && copies > 1));
             assert!(later.nodes().any(|its| its == (setup.homes[0].addr.home(), Incarnation(7))));
         }
     }

@@ -66,10 +66,11 @@ impl<R: Rules> Steering<R> {
         if !self.admit(key) {
             return false;
         }
-        let index = self.keys.index(key).expect("it was let in") as usize;
-        let is_unknown = self.program.cell(self.arrays.tails, index) == Some(0);
+        let index = self.keys.index(key).expect("it was let in");
+        let is_unknown = self.program.cell(self.arrays.tails, index as usize) == Some(0);
         if is_unknown {
-            self.program.set_cell(self.arrays.tails, index, layout::tail(at, version, 0));
+            self.program.set_cell(self.arrays.tails, index as usize, layout::tail(at, version, 0));
+            self.keys.name(index);
             self.counters.preloaded += 1;
         }
         is_unknown

@@ -86,7 +86,8 @@ fn caught<R: Rules>(rules: R, without: Option<Care>, seed: u64, kind: Kind) -> R
     })
 }
 
-fn seeds(count: u64) -> std::ops::Range<u64> {
+/// The seeds of so many runs, or of those that the environment says.
+pub(crate) fn seeds(count: u64) -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse().ok());
     match number("RACKMEM_SEED") {
         Some(seed) => seed..seed + 1,

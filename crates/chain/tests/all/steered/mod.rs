@@ -1,6 +1,6 @@
 //! Clients, a metadata server and a memory with real NICs, through a switch that steers: histories are linearizable, and memory comes
 //! back, whatever the ways lose, duplicate and reorder, and whenever the switch forgets, restarts, or lets keys go. Each rule is left
-//! out once, and something notices. `RACKMEM_SEED=N` repeats a run.
+//! out once, and something notices. `RACKMEM_SEED=N` repeats a run, `RACKMEM_RUNS=N` makes so many.
 
 mod indeterminate;
 mod leases;
@@ -9,6 +9,7 @@ mod nic;
 mod steering_table;
 mod world;
 
+use crate::chains::seeds;
 use check::linearizability::{Limits, Verdict, check_history};
 use switch::chains::Binding;
 use wire::{AllRules, Rules, Without};
@@ -43,6 +44,8 @@ struct Sum {
     let_in: u64,
     resent: u64,
     most_in_flight: u64,
+    finished: u64,
+    dead_memories: u64,
 }
 
 impl Sum {
@@ -75,6 +78,13 @@ fn run_bound<R: Rules>(rules: R, seed: u64, faults: Faults, sum: &mut Sum) -> Re
     let (window, atomics) = if seed.is_multiple_of(5) { (4, 2) } else { (64, 16) };
     let binding = Binding { queue_pairs, window, atomics, writes: !seed.is_multiple_of(3) };
     run_with(rules, seed, How { top, reads: reads_of(seed), binding, ..How::NATIVE }, faults, sum)
+}
+
+/// The same where each slot has copies.
+fn run_copies<R: Rules>(rules: R, seed: u64, faults: Faults, sum: &mut Sum) -> Result<(), String> {
+    let top = if seed.is_multiple_of(4) { 1 } else { usize::MAX };
+    let copies = 2 + (seed % 3 == 2) as u8;
+    run_with(rules, seed, How { top, reads: reads_of(seed), copies, ..How::NATIVE }, faults, sum)
 }
 
 fn run_with<R: Rules>(rules: R, seed: u64, how: How, faults: Faults, sum: &mut Sum) -> Result<(), String> {
@@ -121,6 +131,8 @@ fn run_with<R: Rules>(rules: R, seed: u64, how: How, faults: Faults, sum: &mut S
     sum.crowded += counters.crowded;
     sum.let_in += counters.let_in;
     sum.resent += counters.resent;
+    sum.finished += world.finished;
+    sum.dead_memories += world.dead_memories;
     sum.most_in_flight = sum.most_in_flight.max(counters.most_in_flight);
     match check_history(&world.history, Limits::default()) {
         Verdict::Linearizable { .. } => {}
@@ -148,19 +160,12 @@ fn caught<R: Rules>(rules: R, seed: u64) -> Option<String> {
     })
 }
 
-fn seeds(count: u64) -> std::ops::Range<u64> {
-    match std::env::var("RACKMEM_SEED").ok().and_then(|text| text.parse().ok()) {
-        Some(seed) => seed..seed + 1,
-        None => 1..count + 1,
-    }
-}
-
 type Run = fn(u64, Faults, &mut Sum) -> Result<(), String>;
 
 fn runs(count: u64, faults: Faults, run: Run) -> Sum {
     let mut sum = Sum::default();
     for seed in seeds(count) {
-        if let Err(why) = run(seed, faults, &mut sum) {
+        if let Some(why) = what_went_wrong(|| run(seed, faults, &mut sum)) {
             panic!("{why}\nRACKMEM_SEED={seed} cargo test -p rackmem-chain steered");
         }
     }
@@ -260,6 +265,42 @@ fn histories_are_linearizable_where_words_are_bound_whatever_happens() {
 }
 
 #[test]
+fn histories_of_copies_are_linearizable_and_memory_comes_back_whatever_happens() {
+    let sum = runs(60, Faults::ALL, |seed, faults, sum| run_copies(AllRules, seed, faults, sum));
+    if std::env::var_os("RACKMEM_SEED").is_none() {
+        for (what, count) in [
+            ("steered", sum.steered),
+            ("moved", sum.moved),
+            ("repeated", sum.repeated),
+            ("refused", sum.refused),
+            ("indeterminate", sum.indeterminate),
+            ("settled", sum.settled),
+            ("finished", sum.finished),
+            ("dead memories", sum.dead_memories),
+        ] {
+            assert!(count > 20, "{what}: {sum:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_steered_and_has_copies_takes_fewer_round_trips() {
+    let trips = |what: &str, top| {
+        let mut sum = Sum::default();
+        for seed in 1..7 {
+            let how = How { top, copies: 2, ..How::NATIVE };
+            run_with(AllRules, seed, how, Faults::default(), &mut sum).unwrap();
+        }
+        println!("{what}: {:.2?} round trips of a write and of a get; {sum:?}", sum.trips_each());
+        (sum.trips_each()[0], sum.operations, sum.settled)
+    };
+    let (native, steered) = (trips("native", 0), trips("steered", usize::MAX));
+    assert!(steered.0 < 0.8 * native.0 && steered.1 > native.1, "{native:.2?} {steered:.2?}");
+    // Of one that the metadata server was quicker with, it says so.
+    assert!(steered.2 < steered.1 / 500, "{steered:.2?}");
+}
+
+#[test]
 fn where_words_are_bound_clients_that_swap_at_once_go_wrong() {
     let how = How { top: usize::MAX, binding: Binding::ONE, ..How::NATIVE };
     assert!(!how.binding.lets_clients_swap_at_once());
@@ -303,6 +344,18 @@ fn every_mutant_is_caught() {
         }
     }
     crate::table::assert_caught(|row| row.runs == crate::table::Runs::Steered, &caught_by_runs);
+    let mut caught_by_copies = Vec::new();
+    let is_copied = |row: &crate::table::Row| row.runs == crate::table::Runs::SteeredCopies;
+    for row in crate::table::ROWS.iter().filter(|row| is_copied(row)) {
+        let run = |seed| run_copies(Without(row.rule), seed, Faults::ALL, &mut Sum::default());
+        if let Some((seed, why)) =
+            (1..300).find_map(|seed| what_went_wrong(|| run(seed)).map(|why| (seed, why)))
+        {
+            println!("{:?}: seed {seed}: {}", row.rule, why.chars().take(150).collect::<String>());
+            caught_by_copies.push(row.rule);
+        }
+    }
+    crate::table::assert_caught(is_copied, &caught_by_copies);
     for row in steering_table::ROWS.iter().filter(|row| row.runs) {
         let steering_table::Row { rule, without, .. } = row;
         assert!(caught_by_runs.contains(rule), "nothing catches {rule:?} ({without}), but: {}", row.by());

@@ -20,6 +20,14 @@ impl Bytes {
         self.at(address, 8).try_into().unwrap()
     }
 
+    /// Puts an entry there, with what stands for its value.
+    pub(crate) fn put_entry(&mut self, address: u64, head: &EntryHead, value: u64) {
+        let words = head.to_words().into_iter().chain(std::iter::repeat(value));
+        for (part, word) in self.at(address, 24 + head.len).chunks_mut(8).zip(words) {
+            part.copy_from_slice(&word.to_le_bytes()[..part.len()]);
+        }
+    }
+
     /// The head of what was read to this address.
     pub(crate) fn head(&mut self, address: u64) -> Option<EntryHead> {
         let word = |bytes: &mut Self, at: u64| u64::from_le_bytes(*bytes.word(address + 8 * at));

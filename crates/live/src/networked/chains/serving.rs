@@ -160,7 +160,8 @@ impl NetworkedNode {
             return Err(Refusal::NotAnAllocation);
         }
         let thread = self.chains.pools.thread().map_err(|_| Refusal::OutOfMemory)?;
-        let server = Server::joins(Arc::new(store), thread, (self.now(), at), words);
+        let server =
+            Server::joins(Arc::new(store), thread, self.chains.decide_after, (self.now(), at), words);
         let server = server.ok_or(Refusal::NotAnAllocation)?;
         // One that was about to become a backup when its primary died.
         if let Some(former) = former {

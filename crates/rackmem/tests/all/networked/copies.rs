@@ -26,7 +26,16 @@ fn histories_while_nodes_die(
     dying: &[usize],
     seed: u64,
 ) {
-    let mut rack = Processes::start_on(4, faulty);
+    let rack = Processes::start_on(4, faulty);
+    histories_of_a_rack_whose_nodes_die(rack, (many, memories, server), dying, seed);
+}
+
+fn histories_of_a_rack_whose_nodes_die(
+    mut rack: Processes,
+    (many, memories, server): (usize, u16, u16),
+    dying: &[usize],
+    seed: u64,
+) {
     let lives = (0..memories).find(|node| !dying.contains(&usize::from(*node))).unwrap();
     let addr = store_of(&rack, many, memories, server);
     let handles = rack.nodes.clone();
@@ -244,9 +253,18 @@ fn until_replaced(rack: &Processes, dead: &[usize]) {
 /// Clients at nodes 3 and 4, while one home after the other dies, each when what the last one had has been copied; and whoever has the
 /// metadata server, or its backup.
 fn histories_while_copies_are_made_anew(faulty: bool, memories: u16, server: u16, seed: u64) {
+    histories_while_copies_are_made_anew_on(faulty, None, (memories, server, seed));
+}
+
+/// The same, on a rack whose switch steers so many keys.
+fn histories_while_copies_are_made_anew_on(
+    faulty: bool,
+    steering: Option<usize>,
+    (memories, server, seed): (u16, u16, u64),
+) {
     let shape = Config { nodes: 5, memory: 8 << 20, cache: 1 << 20, ..Config::default() };
     // Nobody may be taken for dead who only has no processor for a moment: two of them at a time are too many.
-    let config = Config { peek: faulty, ..shape };
+    let config = Config { peek: faulty, steering, ..shape };
     let mut rack = Processes::start_patient(faulty, config, Nanos::from_millis(1500));
     let addr = store_of(&rack, 2, memories, server);
     let kill = |rack: &mut Processes, dead: usize| {
@@ -254,6 +272,7 @@ fn histories_while_copies_are_made_anew(faulty: bool, memories: u16, server: u16
         until_replaced(rack, &(0..=dead).collect::<Vec<_>>());
     };
     histories(&mut rack, &[3, 4], (addr, seed), 3, kill);
+    assert!(steering.is_none() || rack.steering_counts().moved > 0, "somebody was sent elsewhere");
     let mut there = rack.nodes[3].here();
     there.chains_at(addr).unwrap().free(&mut there).unwrap();
 }
@@ -273,6 +292,65 @@ fn histories_are_linearizable_while_one_metadata_server_after_the_other_dies() {
 #[test]
 fn histories_are_linearizable_while_copies_are_made_anew_on_a_network_that_loses() {
     histories_while_copies_are_made_anew(true, 3, 4, 12);
+}
+
+/// All first copies are in one memory, and the switch steers.
+fn steered_histories_while_nodes_die(faulty: bool, (many, server): (usize, u16), dying: &[usize], seed: u64) {
+    let rack = Processes::start_steered(4, faulty, Some(usize::MAX));
+    histories_of_a_rack_whose_nodes_die(rack, (many, many as u16, server), dying, seed);
+}
+
+#[test]
+fn steered_histories_are_linearizable_while_the_first_or_the_last_copy_dies() {
+    for (seed, dead) in [(21, 0), (22, 1)] {
+        steered_histories_while_nodes_die(false, (2, 3), &[dead], seed);
+    }
+}
+
+#[test]
+fn steered_histories_are_linearizable_while_two_of_three_copies_die_on_a_network_that_loses() {
+    steered_histories_while_nodes_die(true, (3, 3), &[0, 1], 23);
+}
+
+#[test]
+fn steered_histories_are_linearizable_while_the_metadata_server_dies_with_memory_and_without() {
+    steered_histories_while_nodes_die(false, (2, 2), &[2], 24);
+    steered_histories_while_nodes_die(false, (2, 0), &[0], 25);
+}
+
+#[test]
+fn steered_histories_are_linearizable_while_copies_are_made_anew_and_steered_again() {
+    for (faulty, server, seed) in [(false, 4, 26), (false, 0, 27), (true, 3, 28)] {
+        histories_while_copies_are_made_anew_on(faulty, Some(usize::MAX), (2, server, seed));
+    }
+}
+
+#[test]
+fn a_store_with_copies_is_steered_again_when_what_its_first_memory_had_is_elsewhere() {
+    let config = Config { nodes: 4, memory: 8 << 20, cache: 1 << 20, ..Config::default() };
+    let config = Config { steering: Some(usize::MAX), ..config };
+    let mut rack = Processes::start_patient(false, config, Nanos::from_millis(1500));
+    let addr = store_of(&rack, 2, 2, 3);
+    let mut here = rack.nodes[2].here();
+    let mut store = here.chains_at(addr).unwrap();
+    let is_steered = |rack: &Processes, put: &mut dyn FnMut()| {
+        let before = rack.steering_counts().steered;
+        until(|| {
+            put();
+            (rack.steering_counts().steered > before + 1).then_some(())
+        });
+    };
+    is_steered(&rack, &mut || store.put(&mut here, 1, b"before").unwrap());
+    // The first copy is gone: the other one decides, and the switch looks at nothing.
+    rack.cut_off(0);
+    until_copied(&rack, 3, 1);
+    is_steered(&rack, &mut || store.put(&mut here, 1, b"after").unwrap());
+    // And so when the other one is gone, and is made of what is there now.
+    rack.cut_off(1);
+    until_copied(&rack, 3, 2);
+    is_steered(&rack, &mut || store.put(&mut here, 1, b"at last").unwrap());
+    let (mut there, mut found) = (rack.nodes[3].here(), Vec::new());
+    assert!(there.chains_at(addr).unwrap().get(&mut there, 1, &mut found).unwrap() && found == b"at last");
 }
 
 #[test]

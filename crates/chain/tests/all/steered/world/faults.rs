@@ -17,6 +17,8 @@ pub(crate) struct Faults {
     pub(crate) deaths: u64,
     pub(crate) sleeps: u64,
     pub(crate) keys: u64,
+    /// Memories die, where there are copies.
+    pub(crate) memories: u64,
 }
 
 impl Faults {
@@ -32,6 +34,7 @@ impl Faults {
         deaths: 150,
         sleeps: 200,
         keys: 300,
+        memories: 150,
     };
 
     /// A switch that restarts again and again, while packets are lost that it has steered.

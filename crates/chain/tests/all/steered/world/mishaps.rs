@@ -9,7 +9,7 @@ use super::{DECIDE_AFTER, Event, QUARANTINE, World};
 
 impl<R: Rules> World<R> {
     pub(super) fn mishap(&mut self) {
-        let Faults { restarts, forgets, breaks, deaths, sleeps, keys, .. } = self.faults;
+        let Faults { restarts, forgets, breaks, deaths, sleeps, keys, memories, .. } = self.faults;
         let anew = if self.switch.config().binding.queue_pairs > 0 { breaks } else { 0 };
         let at = self.random.below(self.workers.len() as u64) as usize;
         let mut left = self.random.below(1_000_000);
@@ -34,6 +34,7 @@ impl<R: Rules> World<R> {
             // What the metadata server takes for tails may have others behind it.
             for key in 0..self.keys {
                 if let Some((at, version)) = self.metadata.tail(key)
+                    && self.copies == 1
                     && self.random.below(2) == 0
                 {
                     self.switch.preload(key, at, version);
@@ -45,13 +46,19 @@ impl<R: Rules> World<R> {
             self.bind(0);
         } else if is(breaks) {
             self.reconnect(at + 1);
+            self.break_others(at + 1);
         } else if is(deaths) {
             self.die(at);
         } else if is(sleeps) {
-            self.workers[at].asleep = self.now + self.random.below(2 * QUARANTINE);
+            // What it has not heard yet it hears in its order.
+            let until = self.now + self.random.below(2 * QUARANTINE);
+            let worker = &mut self.workers[at];
+            worker.asleep = worker.asleep.max(until);
         } else if is(keys) {
             let key = self.random.below(self.keys);
             if self.switch.holds(key) { self.switch.evict(key) } else { _ = self.switch.admit(key) }
+        } else if is(memories) && self.copies > 1 {
+            self.memory_dies();
         }
     }
 
@@ -60,6 +67,7 @@ impl<R: Rules> World<R> {
         let next = self.client();
         let dead = std::mem::replace(&mut self.workers[at], next);
         self.reconnect(at + 1);
+        self.others.forget(at + 1);
         for (op, running) in dead.running {
             let client = dead.id.0 * 100_000 + op.0;
             let (key, invoke) = (running.key, Nanos(running.invoke));

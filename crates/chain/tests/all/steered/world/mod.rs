@@ -5,12 +5,13 @@ mod binding;
 mod faults;
 mod mishaps;
 mod network;
+mod others;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use chain::client::{self, Client, Done, OpId, Request};
 use chain::metadata::{self, CallId, ClientId, Metadata};
-use chain::{Answer, Appended, Call, Outcome};
+use chain::{Answer, Appended, Call, Outcome, Replica};
 use check::history::{Op, Operation};
 use nic::verbs::Effect;
 use switch::chains::{self, Binding, Steering};
@@ -18,6 +19,7 @@ use wire::roce::{Packet, QpNumber};
 use wire::{Nanos, Rules};
 
 pub(crate) use self::faults::Faults;
+use self::others::Others;
 use crate::steered::nic::{BASE, Nic};
 use random::Dice;
 
@@ -53,8 +55,13 @@ enum Event {
     Walked(u64, Outcome),
     /// A bound queue pair begins.
     Bind(usize),
+    Wake(ClientId),
     /// A node finds out that the switch is another one.
     Reconnect(usize),
+    /// Another copy than the first one does what a node has asked of it.
+    AtOther(usize, Replica),
+    /// Memories come in the place of dead ones.
+    Reform,
 }
 
 /// Which reads of old entries the switch sends elsewhere.
@@ -76,18 +83,22 @@ pub(crate) struct How {
     pub(crate) binding: Binding,
     /// Clients post both steps of an append at once, whatever the binding says.
     pub(crate) swaps_anyway: bool,
+    /// Of each slot.
+    pub(crate) copies: u8,
 }
 
 impl How {
     /// Everything passes as it is.
     pub(crate) const NATIVE: Self =
-        Self { top: 0, reads: Reads::AsAsked, binding: Binding::NONE, swaps_anyway: false };
+        Self { top: 0, reads: Reads::AsAsked, binding: Binding::NONE, swaps_anyway: false, copies: 1 };
 }
 
 struct Running {
     key: u64,
     op: Op,
     invoke: u64,
+    /// The generation of the store that it goes by.
+    generation: u64,
     value: u64,
     buffer: u64,
     /// The value was read in pieces of different writes.
@@ -100,6 +111,8 @@ struct Worker<R: Rules> {
     machine: Client<R>,
     running: BTreeMap<OpId, Running>,
     asleep: u64,
+    /// What it has not heard yet, because it sleeps.
+    held: VecDeque<Event>,
 }
 
 pub(crate) struct World<R: Rules> {
@@ -113,6 +126,10 @@ pub(crate) struct World<R: Rules> {
     /// The memory's ends of bound queue pairs.
     bound: Vec<Option<QpNumber>>,
     workers: Vec<Worker<R>>,
+    copies: u8,
+    /// The other copies, behind no switch that looks.
+    pub(crate) others: Others,
+    generation: u64,
     pub(crate) metadata: Metadata<R>,
     pub(crate) switch: Steering<R>,
     events: BTreeMap<(u64, u64), Event>,
@@ -127,6 +144,9 @@ pub(crate) struct World<R: Rules> {
     pub(crate) renewed: u64,
     pub(crate) failed: u64,
     pub(crate) broken: u64,
+    /// Times that somebody has asked the metadata server to finish an append.
+    pub(crate) finished: u64,
+    pub(crate) dead_memories: u64,
     pub(crate) is_ending: bool,
     swaps_anyway: bool,
     out: Vec<Effect>,
@@ -169,7 +189,10 @@ impl<R: Rules> World<R> {
             bound: vec![None; how.binding.queue_pairs],
             nics,
             workers: Vec::new(),
-            metadata: Metadata::with_rules(rules, config_of_metadata),
+            copies: how.copies,
+            others: Others::new(how.copies, (UNITS as usize + 1) * 64),
+            generation: 0,
+            metadata: Metadata::with_rules(rules, config_of_metadata).with_copies(how.copies),
             switch: Steering::with_rules(rules, &config).unwrap(),
             events: BTreeMap::new(),
             next: 1,
@@ -181,6 +204,8 @@ impl<R: Rules> World<R> {
             renewed: 0,
             failed: 0,
             broken: 0,
+            finished: 0,
+            dead_memories: 0,
             is_ending: false,
             swaps_anyway: how.swaps_anyway,
             out: Vec::new(),
@@ -211,6 +236,11 @@ impl<R: Rules> World<R> {
         let slots = 1 + self.random.below(3) as u32;
         let config = client::ClientConfig { lease: Nanos(LEASE), slots, cursors };
         let mut machine = Client::with_rules(self.rules, config);
+        if self.copies > 1 {
+            machine = machine.with_copies(self.copies);
+            machine.expect_steered_appends(Nanos(QUARANTINE * 8));
+            return self.worker(machine);
+        }
         let may = self.swaps_anyway || self.switch.config().binding.lets_clients_swap_at_once();
         if may && self.random.below(2) == 0 {
             machine = machine.swapping_at_once();
@@ -222,7 +252,12 @@ impl<R: Rules> World<R> {
             machine.expect_steered_reads();
             machine = machine.asking_for_more(self.random.below(3) as u32);
         }
-        Worker { id: ClientId(self.number()), machine, running: BTreeMap::new(), asleep: 0 }
+        self.worker(machine)
+    }
+
+    fn worker(&mut self, machine: Client<R>) -> Worker<R> {
+        let (id, running, held) = (ClientId(self.number()), BTreeMap::new(), VecDeque::new());
+        Worker { id, machine, running, asleep: 0, held }
     }
 
     const fn metadata_node(&self) -> usize {
@@ -259,7 +294,15 @@ impl<R: Rules> World<R> {
         let taken: Vec<u64> = worker.running.values().map(|running| running.buffer).collect();
         let buffers = (0..).map(|at| BASE + at * BUFFER);
         let buffer = buffers.into_iter().find(|buffer| !taken.contains(buffer)).unwrap();
-        let running = Running { key, op: what, invoke: self.now, value: op.0, buffer, is_torn: false };
+        let running = Running {
+            key,
+            op: what,
+            invoke: self.now,
+            generation: self.generation,
+            value: op.0,
+            buffer,
+            is_torn: false,
+        };
         worker.running.insert(op, running);
         let mut effects = Vec::new();
         worker.machine.begin(Nanos(self.now), op, key, request, &mut effects);
@@ -271,13 +314,20 @@ impl<R: Rules> World<R> {
             let worker = &self.workers[at];
             let id = worker.id;
             match effect {
-                client::Effect::Verb(op, _, verb) => {
-                    let Running { buffer, value, .. } = worker.running[&op];
-                    self.post(at + 1, op.0, verb, buffer, value);
+                client::Effect::Verb(op, replica, verb) => {
+                    let Running { buffer, value, generation, .. } = worker.running[&op];
+                    if generation < self.generation {
+                        // It learns what the store is made of, and begins anew.
+                        self.workers[at].running.get_mut(&op).expect("it runs").generation = self.generation;
+                        self.ended(at + 1, op.0, Outcome::Unknown, 0);
+                    } else {
+                        self.ask(at + 1, op.0, (replica, verb), buffer, value);
+                    }
                 }
                 client::Effect::Call(op, call) => {
                     self.settled += u64::from(matches!(call, Call::Settle { .. }));
                     self.renewed += u64::from(matches!(call, Call::Renew { .. }));
+                    self.finished += u64::from(matches!(call, Call::Finish { .. }));
                     let way = self.way();
                     self.schedule(way, Event::Call(id, op, call));
                 }
@@ -317,15 +367,30 @@ impl<R: Rules> World<R> {
         self.history.push(Operation { client, key, op: what, invoke, ret });
     }
 
-    /// The worker of a client that lives and is awake; if it sleeps, the event comes later.
+    /// The worker of a client that lives and is awake; if it sleeps, the event comes later, in its order.
     fn awake(&mut self, id: ClientId, event: Event) -> Option<(usize, Event)> {
         let at = self.workers.iter().position(|worker| worker.id == id)?;
-        let asleep = self.workers[at].asleep;
-        if asleep > self.now {
-            self.schedule(asleep - self.now, event);
-            return None;
+        let Worker { asleep, held, .. } = &mut self.workers[at];
+        if *asleep <= self.now && held.is_empty() {
+            return Some((at, event));
         }
-        Some((at, event))
+        held.push_back(event);
+        if held.len() == 1 {
+            let left = *asleep - self.now;
+            self.schedule(left, Event::Wake(id));
+        }
+        None
+    }
+
+    /// A client hears what it has slept over, if it sleeps no longer.
+    fn wake(&mut self, id: ClientId) {
+        let Some(at) = self.workers.iter().position(|worker| worker.id == id) else { return };
+        let Worker { asleep, held, .. } = &mut self.workers[at];
+        if *asleep > self.now {
+            let left = *asleep - self.now;
+            return self.schedule(left, Event::Wake(id));
+        }
+        std::mem::take(held).into_iter().for_each(|event| self.happen(event));
     }
 
     // The metadata server.
@@ -333,8 +398,8 @@ impl<R: Rules> World<R> {
     fn apply_metadata(&mut self, effects: Vec<metadata::Effect>) {
         for effect in effects {
             match effect {
-                metadata::Effect::Verb(key, _, verb) => {
-                    self.post(self.metadata_node(), key, verb, BASE + key * BUFFER, 0);
+                metadata::Effect::Verb(key, replica, verb) => {
+                    self.ask(self.metadata_node(), key, (replica, verb), BASE + key * BUFFER, 0);
                 }
                 metadata::Effect::Answer(id, answer) => {
                     let op = self.asked.remove(&id).expect("it was asked");
@@ -390,11 +455,15 @@ impl<R: Rules> World<R> {
             Event::Begin(at) => self.begin(at),
             Event::Bind(at) => self.bind(at),
             Event::Reconnect(at) => self.reconnect(at),
+            Event::Wake(id) => self.wake(id),
+            Event::AtOther(at, replica) => self.at_other(at, replica),
+            Event::Reform => self.reform(),
             Event::Outcome(id, ..) => {
                 let Some((at, Event::Outcome(_, op, outcome, value))) = self.awake(id, event) else { return };
                 let worker = &mut self.workers[at];
                 let running = worker.running.get_mut(&op).expect("it is in flight");
-                if let Outcome::Read(_) = outcome {
+                // A put keeps its own, although it may read its way to the tail.
+                if let (Outcome::Read(_), Op::Read { .. }) = (outcome, running.op) {
                     running.value = value;
                 }
                 worker.machine.on_outcome(Nanos(self.now), op, outcome, &mut effects);

@@ -1,6 +1,6 @@
 //! Connections, packets and their ways, and what a NIC is asked for.
 
-use chain::{Outcome, Verb};
+use chain::{Outcome, Replica, Verb};
 use nic::verbs::{
     Completion, Depth, Effect, Mtu, Operation as Work, Payload, Remote, Span, Status, ToReceive, ToSend,
     WorkId, WorkRequest,
@@ -18,6 +18,9 @@ impl<R: Rules> World<R> {
 
     /// Makes a connection of a node to the memory, anew.
     pub(super) fn connect(&mut self, at: usize) {
+        if self.others.is_dead(Replica::FIRST) {
+            return;
+        }
         let depth = Depth { sends: 64, receives: 1 };
         // Some of them come round.
         let psn = [(); 2].map(|()| Psn::new((1 << 24) - 2_000 + self.random.below(4_000) as u32));
@@ -51,14 +54,14 @@ impl<R: Rules> World<R> {
             base: BASE,
         });
         self.send_own();
-        if at == self.nics.len() - 1 {
-            // The metadata server follows chains.
+        if at == self.nics.len() - 1 || self.copies > 1 {
+            // The metadata server follows chains, and gets read another copy.
             self.switch.read_as_asked(client);
         }
     }
 
     /// Ends a node's connection: nothing of what was asked and not executed ever will be.
-    fn disconnect(&mut self, at: usize) {
+    pub(super) fn disconnect(&mut self, at: usize) {
         let Some((own, peer)) = self.links[at].take() else { return };
         self.broken += 1;
         self.switch.disconnect(End { node: NodeId(at as u16), queue_pair: own });
@@ -191,11 +194,7 @@ impl<R: Rules> World<R> {
             }
             Verb::Write(location, head) => {
                 let local = local(24 + head.len);
-                let bytes = nic.bytes.at(buffer, local.len);
-                let words = head.to_words().into_iter().chain(std::iter::repeat(value));
-                for (part, word) in bytes.chunks_mut(8).zip(words) {
-                    part.copy_from_slice(&word.to_le_bytes()[..part.len()]);
-                }
+                nic.bytes.put_entry(buffer, &head, value);
                 Work::Write { local, remote: remote(location), immediate: None }
             }
             Verb::CompareSwap { at, expected, new } => Work::CompareSwap {
@@ -228,18 +227,19 @@ impl<R: Rules> World<R> {
         let is_done = completion.status == Status::Success;
         if at == self.metadata_node() {
             let outcome = match completion.original {
-                _ if !is_done => Outcome::Unknown,
+                _ if !is_done => self.without_first(),
                 Some(found) => Outcome::Swapped(found),
                 None => Outcome::Read(self.nics[at].bytes.head(BASE + id * BUFFER)),
             };
             return self.schedule(1, Event::Walked(id, outcome));
         }
+        let without = self.without_first();
         let worker = &mut self.workers[at - 1];
         // Work of a client that died before.
         let Some(running) = worker.running.get_mut(&OpId(id)) else { return };
         let bytes = &mut self.nics[at].bytes;
         let (outcome, value) = match (completion.original, completion.len) {
-            _ if !is_done => (Outcome::Unknown, 0),
+            _ if !is_done => (without, 0),
             (Some(found), _) => (Outcome::Swapped(found), 0),
             // What a READ brings is as long as its slot; a WRITE has a head of 24 bytes.
             (None, len) if len % 64 == 0 => {
@@ -256,7 +256,7 @@ impl<R: Rules> World<R> {
 }
 
 /// What an entry's value stands for, and whether it is more than one.
-fn value_of(bytes: &mut Bytes, at: u64, head: Option<&EntryHead>, len: u32) -> (u64, bool) {
+pub(super) fn value_of(bytes: &mut Bytes, at: u64, head: Option<&EntryHead>, len: u32) -> (u64, bool) {
     let Some(head) = head.filter(|head| 24 + head.len <= len && head.len >= 8) else { return (0, false) };
     let value = u64::from_le_bytes(*bytes.word(at + 24));
     let parts = bytes.at(at + 24, head.len).chunks_exact(8);
