@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The version of all that processes of a rack say to each other: greetings, messages, and what is in them. Every change
 /// of any of it raises this. Greetings keep their front in all versions, so that a process can say which one it has met.
-pub const WIRE_VERSION: u8 = 14;
+pub const WIRE_VERSION: u8 = 15;
 
 /// The longest list of settings, in bytes: a greeting with it fits the shortest datagram that every path carries.
 pub const MOST_TERMS: usize = 1024;

@@ -11,9 +11,12 @@ use wire::{Nanos, Rule, Rules};
 
 use super::cursors::Cursor;
 use super::linking::Link;
-use super::{Client, Effect, LOOKS, OpId, Step};
+use super::{Client, Effect, OpId, Step};
 use crate::{Answer, Call, Outcome, Replica, Verb};
 
+/// How often it looks whether the entry in front follows, until it asks the metadata server to bring it there: whoever appends that is about to
+/// do so, and the server takes longer.
+const LOOKS: u32 = 32;
 /// How often it asks the metadata server for help, until it has that settle the matter.
 const ASKS: u32 = 3;
 

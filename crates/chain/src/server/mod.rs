@@ -198,7 +198,7 @@ impl<R: Rules> Server<R> {
         }
     }
 
-    /// Follows a key's chain to its end: for a switch that has forgotten everything, and steers no store that has backups.
+    /// Follows a key's chain to its end: for a switch that has forgotten everything, and is told no tails of a store that has backups.
     pub fn scan(&mut self, key: u64) {
         debug_assert!(!self.log.has_backups(), "backups do not hear of it");
         let mut effects = Vec::new();

@@ -117,11 +117,12 @@ pub struct Args {
     lease: Option<u32>,
 
     /// Nodes that keep each record: 1 to 3. It then outlives the death of one less (only with --store coherent or ordered and processes, or with
-    /// --store chain and without --steering)
+    /// --store chain)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=3))]
     copies: Option<u8>,
 
-    /// Nodes whose memories a store of chains has, from node 0 on [default: as many as --copies] (only with --store chain)
+    /// Nodes whose memories a store of chains has, from node 0 on [default: as many as --copies, which a switch that steers wants] (only with
+    /// --store chain)
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     memories: Option<usize>,
 
@@ -302,9 +303,9 @@ impl Args {
             ));
         }
         let Chains { memories, copies, .. } = self.chains();
-        if memories > 1 && self.steering != Steering::Off {
+        if memories > usize::from(copies) && self.steering != Steering::Off {
             return Err(Fault::usage(format_args!(
-                "what is in {memories} memories is not steered: leave out --steering, or --copies and --memories"
+                "what is in {memories} memories and has {copies} copies is not steered: leave out --steering, or --memories"
             )));
         }
         if usize::from(copies) > memories {

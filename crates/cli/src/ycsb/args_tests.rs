@@ -152,10 +152,12 @@ fn copies_are_in_as_many_memories_at_least_and_are_not_steered() {
         let said = refused(&flags);
         assert!(said.contains(instead), "{said}");
     }
-    for flag in ["--copies", "--memories"] {
-        let said = refused(&[flag, "2", "--steering", "all"]);
+    for flags in [&["--memories", "2"][..], &["--copies", "2", "--memories", "3"]] {
+        let said = refused(&[flags, &["--steering", "all"]].concat());
         assert!(said.contains("is not steered"), "{said}");
     }
+    let steered = args(&[&chain[..], &["--copies", "2", "--steering", "all"]].concat());
+    assert!(steered.for_store(steered.workloads().unwrap().0).is_ok());
 }
 
 #[test]

@@ -109,3 +109,17 @@ fn random_packets(binding: Binding) -> Counters {
     }
     *steering.counters()
 }
+
+#[test]
+fn a_tail_that_was_told_leaves_with_its_key_and_is_not_that_of_the_next_one() {
+    let mut steering = Steering::new(&SteeringConfig { keys: 1, ..SteeringConfig::default() }).unwrap();
+    let at = Location::new(Class::new(0).unwrap(), 7);
+    // Each way has one cell.
+    assert!(steering.preload(9, at, EntryVersion(3)));
+    assert_eq!(steering.tail(9), Some((at, EntryVersion(3))));
+    steering.evict(9);
+    for key in 10..13 {
+        assert!(steering.admit(key));
+        assert_eq!(steering.tail(key), None, "{key}");
+    }
+}

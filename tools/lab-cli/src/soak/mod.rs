@@ -58,6 +58,7 @@ Examples:
   rackmem-lab soak --transport wire --keep /sys/fs/bpf/soak
   rackmem-lab soak --copies 2 --harm node           words outlive nodes, as far as they were synced or seen
   rackmem-lab soak --copies 2 --chains              a store of chains outlives its memories and its metadata server
+  rackmem-lab soak --copies 2 --chains --steered    so does one whose appends a switch steers
 
 Exit codes: 1 an answer was wrong, 3 a client was stuck, 4 a machine of the protocol panicked.";
 
@@ -121,6 +122,9 @@ pub(crate) struct Args {
     /// The words are keys of a store of chains with copies: what was put is there, without any sync
     #[arg(long, conflicts_with = "mapped")]
     chains: bool,
+    /// The switch steers, and all first copies are in one memory
+    #[arg(long, requires = "chains")]
+    steered: bool,
     /// Operations a second of each client, at most: histories are kept until they are judged
     #[arg(long, default_value_t = 2000)]
     rate: u32,
@@ -190,12 +194,13 @@ fn soak(args: &Args, interrupt: &Interrupt) -> Result<(), Fault> {
     match outcome {
         Err(Fault::Interrupted) | Ok(()) if interrupt.requested() => Err(Fault::Interrupted),
         Err(Fault::Failed(message)) => Err(Fault::Failed(format!(
-            "{message}\n  run: rackmem-lab soak --seed {} --transport {}{}{}{} (what processes do at the same time differs from \
+            "{message}\n  run: rackmem-lab soak --seed {} --transport {}{}{}{}{} (what processes do at the same time differs from \
              run to run)",
             args.seed,
             args.transport.name(),
             if args.mapped { " --mapped" } else { "" },
             if args.chains { " --chains" } else { "" },
+            if args.steered { " --steered" } else { "" },
             if args.copies > 1 { format!(" --copies {}", args.copies) } else { String::new() }
         ))),
         other => other,

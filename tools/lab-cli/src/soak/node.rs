@@ -49,6 +49,8 @@ pub(crate) struct Task {
     /// On how many nodes each word is.
     pub(super) copies: u8,
     pub(super) chains: bool,
+    /// All first copies of the store are in one memory.
+    pub(super) steered: bool,
     /// An operation that takes longer does not get on.
     pub(super) stuck: Duration,
     pub(super) histories: PathBuf,
@@ -255,8 +257,10 @@ impl Obedient {
                 }
                 Order::MakeStore { slot, key, homes } => {
                     self.shared.doing(me, Some(("to make a store, for", key)));
-                    let homes = homes.into_iter().map(NodeId).collect();
-                    let addr = Store::make(&mut self.here, homes, self.task.copies).ok();
+                    let Task { steered, copies, .. } = self.task;
+                    let most = if steered { copies.into() } else { homes.len() };
+                    let homes = homes.into_iter().map(NodeId).take(most).collect();
+                    let addr = Store::make(&mut self.here, homes, copies).ok();
                     self.shared.doing(me, None);
                     self.teller.tell(Event::Allocated { slot, key, addr });
                 }

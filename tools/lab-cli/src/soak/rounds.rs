@@ -19,7 +19,7 @@ use super::waiting::Waiting;
 use super::{Args, Harm};
 use cli::fault::Fault;
 use cli::interrupt::Interrupt;
-use cli::processes::place::{Assignment, RackSpec};
+use cli::processes::place::{Assignment, RackSpec, Steers};
 use cli::processes::rendezvous::RuntimeDir;
 use cli::processes::{Rendezvous, Workers};
 use cli::ycsb::Directory;
@@ -99,7 +99,7 @@ impl<'a> Soak<'a> {
             lock_copies: RackSpec::LOCK_COPIES,
             lock_region: RackSpec::LOCK_REGION,
             own_first: 0,
-            steering: None,
+            steering: args.steered.then_some(Steers { keys: usize::MAX, reads: false, preload: false }),
             seed: args.seed,
         };
         let mut rendezvous = Rendezvous::new(args.transport, nodes, &runtime)?;
@@ -121,6 +121,7 @@ impl<'a> Soak<'a> {
                     mapped: args.mapped,
                     copies: args.copies,
                     chains: args.chains,
+                    steered: args.steered,
                     stuck: args.stuck(),
                     histories: histories.clone(),
                     seed: args.seed.wrapping_mul(1000).wrapping_add(at),
