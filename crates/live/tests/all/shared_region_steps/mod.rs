@@ -1,8 +1,9 @@
-//! A process is killed after each single instruction of a write to an object that it shares with others: whatever it has done by
+//! A process dies after each single instruction of a write to an object that it shares with others: whatever it has done by
 //! then, the object is as it was, or lost, or as it was written.
 //!
-//! The test runs its own executable again as the writer, and takes it through the write step by step, as a debugger does.
-//! Where the system does not let it, it says so.
+//! The test runs its own executable again as the writer, and takes it through the write step by step, as a debugger does. What the
+//! memory holds after each step is what a death there leaves: the home finds one after the other, when the writer has been killed.
+//! Where the system does not let it lead another process, it says so.
 #![cfg(target_os = "linux")]
 
 mod led;
@@ -34,6 +35,8 @@ const THREAD: usize = 0;
 const GO: usize = 1;
 const BEGUN: usize = 2;
 const DONE: usize = 3;
+/// Instructions that a write takes, at most.
+const MOST_STEPS: usize = 4096;
 
 struct Node {
     regions: Regions,
@@ -121,7 +124,7 @@ enum Outcome {
     AsWritten,
 }
 
-/// Kills writers after 0, 1, 2, ... instructions, until one has ended its write. Returns what became of the object, each time.
+/// A writer dies after 0, 1, 2, ... instructions, until it has ended its write. Returns what became of the object, each time.
 fn outcomes(test: &str, prepare: impl Fn(&Region), write: impl Fn(&Region)) -> Option<Vec<Outcome>> {
     let left = what_is_left(test, Shape::objects(1, LEN), (&BEFORE, prepare), write)?;
     let of = |left: Result<Vec<u8>, Missing>| match left {
@@ -131,6 +134,14 @@ fn outcomes(test: &str, prepare: impl Fn(&Region), write: impl Fn(&Region)) -> O
         other => panic!("{other:?}"),
     };
     Some(left.into_iter().map(of).collect())
+}
+
+/// The same shape, of so many.
+fn of_many(shape: Shape, count: usize) -> Shape {
+    match shape {
+        Shape::Objects { len, front_last, .. } => Shape::Objects { count, len, front_last },
+        other => other,
+    }
 }
 
 /// The same of any object: its bytes, each time.
@@ -146,34 +157,43 @@ fn what_is_left(
     let dir = std::env::temp_dir().join(format!("rackmem-steps-{}-{}", std::process::id(), test.len()));
     let home = Node::open(&dir, HOME);
     let words = home.begin(WORDS, Shape::Words { count: 4 });
-    let region = home.begin(OBJECT, shape);
-    let mut outcomes = Vec::new();
-    let mut is_done = false;
-    while !is_done {
-        region.object(0).unwrap().overwrite(before).unwrap();
-        prepare(&region);
-        let Some(led) = start(test, &dir, &words) else {
-            println!("skipped: the system lets nobody lead another process");
-            let _ = std::fs::remove_dir_all(&dir);
-            return None;
-        };
-        for _ in 0..outcomes.len() {
-            led.step();
+    // The first one is written. What it is after each step comes into one of the others.
+    let region = home.begin(OBJECT, of_many(shape, 1 + MOST_STEPS));
+    let stride = usize::try_from((of_many(shape, 2).bytes().unwrap() - shape.bytes().unwrap()) / 8).unwrap();
+    let word = |number: usize, at: usize| region.word(number * stride + at).unwrap();
+    region.object(0).unwrap().overwrite(before).unwrap();
+    prepare(&region);
+    let Some(led) = start(test, &dir, &words) else {
+        println!("skipped: the system lets nobody lead another process");
+        let _ = std::fs::remove_dir_all(&dir);
+        return None;
+    };
+    let mut steps = 0;
+    loop {
+        steps += 1;
+        assert!(steps <= MOST_STEPS, "it takes more instructions");
+        (0..stride).for_each(|at| word(steps, at).store(word(0, at).load(SeqCst), SeqCst));
+        if words.word(DONE).unwrap().load(SeqCst) == 1 {
+            break;
         }
-        is_done = words.word(DONE).unwrap().load(SeqCst) == 1;
-        drop(led);
-        let mut is_told = home.regions.node_died(OTHER);
-        until("certainty", || {
-            is_told = is_told || home.regions.lose_objects_of(OTHER);
-            is_told
-        });
-        let mut bytes = vec![0; before.len()];
-        let read = region.read(0, &mut bytes);
-        outcomes.push(read.map(|version| {
-            assert!(version.is_ok(), "{version:?} after {} instructions: {bytes:?}", outcomes.len());
-            bytes
-        }));
+        led.step();
     }
+    // Killed, where its last step has left it.
+    drop(led);
+    let mut is_told = home.regions.node_died(OTHER);
+    until("certainty", || {
+        is_told = is_told || home.regions.lose_objects_of(OTHER);
+        is_told
+    });
+    let found = |step: usize| {
+        let mut bytes = vec![0; before.len()];
+        let version = region.object(step).and_then(|object| object.read(&mut bytes));
+        version.map(|version| {
+            assert!(version.is_ok(), "{version:?} after {} instructions: {bytes:?}", step - 1);
+            bytes
+        })
+    };
+    let outcomes: Vec<_> = (1..=steps).map(found).collect();
     let _ = std::fs::remove_dir_all(&dir);
     println!("{} instructions", outcomes.len());
     Some(outcomes)
