@@ -2,7 +2,7 @@
 
 use apps::tpcc::Scale;
 use apps::tx::MOST_CLIENTS;
-use rackmem::BlockSize;
+use rackmem::{BlockSize, Config};
 
 use crate::bench::nodes::{available, spec};
 use cli::fault::Fault;
@@ -139,7 +139,9 @@ impl Args {
                 Bytes(all),
             )));
         }
-        let entries = (needed / self.block_size.bytes()).next_power_of_two().clamp(1 << 16, 1 << 20) as usize;
+        // A chip has no room for more; the homes have the entries of all other blocks.
+        let most = Config::default().switch_entries;
+        let entries = usize::try_from(needed / self.block_size.bytes()).unwrap_or(most).clamp(1 << 16, most);
         let spec = RackSpec {
             nodes: self.nodes.into(),
             memory,
