@@ -311,7 +311,7 @@ impl<R: Rules> Client<R> {
         let op = self.op(id);
         let since = op.since;
         match (op.step, outcome) {
-            (Step::Reading(..), Outcome::Unknown) => self.end(id, Done::Failed, out),
+            (Step::Reading(..), Outcome::Unknown | Outcome::Superseded) => self.end(id, Done::Failed, out),
             (Step::Reading(_, Replica::FIRST), Outcome::Dead) => self.end(id, Done::Failed, out),
             // Then the one in front of it is the last.
             (Step::Reading(cursor, Replica(dead)), Outcome::Dead) => {
@@ -321,9 +321,10 @@ impl<R: Rules> Client<R> {
             (Step::Reading(cursor, _), Outcome::Read(head)) => {
                 self.on_read(now, id, cursor, since, head, out)
             }
-            (Step::Writing(writes), Outcome::Written | Outcome::Unknown | Outcome::Dead) => {
-                self.on_written(now, id, writes, outcome, out);
-            }
+            (
+                Step::Writing(writes),
+                Outcome::Written | Outcome::Unknown | Outcome::Superseded | Outcome::Dead,
+            ) => self.on_written(now, id, writes, outcome, out),
             // What became of the compare-and-swap comes next.
             (Step::Appending(cursor), Outcome::Written | Outcome::Unknown) => {
                 (op.is_written, op.step) = (true, Step::Swapping(Link::new(cursor, since)));
@@ -339,7 +340,7 @@ impl<R: Rules> Client<R> {
         let writes = Writes {
             in_flight: writes.in_flight - 1,
             written: writes.written + u8::from(outcome == Outcome::Written),
-            indeterminate: writes.indeterminate || outcome == Outcome::Unknown,
+            indeterminate: writes.indeterminate || matches!(outcome, Outcome::Unknown | Outcome::Superseded),
         };
         let rules = self.rules;
         let op = self.op(id);

@@ -35,6 +35,9 @@
 //! nobody in the middle of that. So what became of an indeterminate entry is known when its chain has been walked, as where there is one
 //! copy. When the first copy dies, what was only there is in no chain, and nobody has seen it.
 //!
+//! Where a switch steers, it sends the compare-and-swap of the first copy behind an entry that may not be in the others yet. So whoever
+//! appends walks in the last copy until it comes to that entry, and goes on with the others then.
+//!
 //! Memory in the place of a dead one gets a copy of another one ([`Replica::source`]). The store is of another *generation* then. Who
 //! goes by an older one takes the new memory for dead: so nobody who does is connected to any other.
 //!
@@ -80,7 +83,7 @@ impl Verb {
             Outcome::Read(_) => matches!(self, Self::Read(_)),
             Outcome::Written => matches!(self, Self::Write(..)),
             Outcome::Swapped(_) => matches!(self, Self::CompareSwap { .. }),
-            Outcome::Unknown | Outcome::Dead => true,
+            Outcome::Unknown | Outcome::Superseded | Outcome::Dead => true,
         }
     }
 }
@@ -121,6 +124,9 @@ pub enum Outcome {
     Swapped(u64),
     /// Nobody knows whether it was done. If it was not, it never will be.
     Unknown,
+    /// The store is of another generation. Nobody knows whether this was done before that, but nothing of what anybody has asked in a former
+    /// one is done any more.
+    Superseded,
     /// The memory with that copy is dead, for good: it executes nothing more for anybody, and nobody reads it. Whether this was done there
     /// before is not known.
     Dead,

@@ -102,8 +102,9 @@ impl<R: Rules> Client<R> {
     ) {
         match (outcome, awaited.replica) {
             (Outcome::Read(head), _) => self.on_followed(now, id, awaited, head, out),
-            (Outcome::Unknown, _) => self.settle_at_once(now, id, out),
-            (Outcome::Dead, Replica::FIRST) => self.settle_at_once(now, id, out),
+            (Outcome::Unknown | Outcome::Superseded, _) | (Outcome::Dead, Replica::FIRST) => {
+                self.settle_at_once(now, id, out);
+            }
             // Then the one in front of it is the last.
             (Outcome::Dead, Replica(dead)) => {
                 self.op(id).trips -= 1;

@@ -62,6 +62,9 @@ impl<R: Rules> Client<R> {
         out: &mut Vec<Effect>,
     ) {
         match outcome {
+            Outcome::Superseded => self.settle_at_once(now, id, out),
+            // The entry in front is in the chain in all copies.
+            Outcome::Unknown if link.over > 0 && self.steered_appends => self.settle_at_once(now, id, out),
             Outcome::Unknown => self.settle(now, id, Step::Settling, out),
             Outcome::Dead
                 if link.over == 0

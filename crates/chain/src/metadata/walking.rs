@@ -195,7 +195,8 @@ impl<R: Rules> Metadata<R> {
                 self.link(now, key, Step::Linking(replica.next(), word, next), out);
             }
             // Somebody was quicker; or once more, until the memory can be reached.
-            (Step::Linking(..), Outcome::Swapped(_)) | (_, Outcome::Unknown | Outcome::Dead) => {
+            (Step::Linking(..), Outcome::Swapped(_))
+            | (_, Outcome::Unknown | Outcome::Superseded | Outcome::Dead) => {
                 self.look(key, out);
             }
             (_, outcome) => panic!("the walk of {key}, at {at:?}, found {outcome:?}"),

@@ -258,7 +258,8 @@ fn outcome_words(outcome: &Outcome) -> Vec<u64> {
         Outcome::Read(Some(head)) => [&[2][..], &head.to_words()].concat(),
         Outcome::Written => vec![3],
         Outcome::Swapped(word) => vec![4, *word],
-        Outcome::Unknown => vec![5],
+        // What a metadata server does about both is the same.
+        Outcome::Unknown | Outcome::Superseded => vec![5],
         Outcome::Dead => vec![6],
     }
 }

@@ -210,8 +210,9 @@ impl Port {
         let client = ChainPair::of_client(fabric.me(), node, self.thread).number();
         let number = fabric.next_number();
         let (of, as_asked) = (homes[home].incarnation.0 as u16, self.as_asked);
-        // Of a generation, everybody knows the same one.
-        let server = self.store.servers[0];
+        // Those of a store with copies come and go; it is over with its first memory, and goes on with another one.
+        let Home { addr, incarnation: its, .. } = homes[0];
+        let server = if setup.copies == 1 { self.store.servers[0] } else { (addr.home(), its) };
         let said =
             Introduction::Begin { client, first, region, of, incarnation, server, switch, as_asked, number };
         fabric.introduce(context, said)
@@ -316,7 +317,8 @@ impl Port {
                 let ended = fabric.wait(context, ticket);
                 self.outcome(fabric, context, (*home, *verb, *generation), ended, &mut Box::default())
             }
-            Posted::Nowhere | Posted::ToTheOutdated => Ok(Outcome::Unknown),
+            Posted::Nowhere => Ok(Outcome::Unknown),
+            Posted::ToTheOutdated => Ok(Outcome::Superseded),
             Posted::ToTheDead => Ok(Outcome::Dead),
         }
     }
@@ -337,7 +339,7 @@ impl Port {
                 self.outcome(fabric, context, (home, aimed.1, generation), ended, landing)
             }
             Aim::Dead => Ok(Outcome::Dead),
-            Aim::Outdated => Ok(Outcome::Unknown),
+            Aim::Outdated => Ok(Outcome::Superseded),
             Aim::Nowhere if matches!(aimed.1, Verb::Read(_)) => Ok(Outcome::Read(None)),
             // Whoever gave that slot does not know its memory.
             Aim::Nowhere => Err(Failure::Broken),
@@ -393,7 +395,7 @@ impl Port {
         let ended = match ended {
             Ok(ended) => ended,
             // Of what that home was, this port has learned that it is over.
-            Err(_) if generation != self.store.setup.generation => return Ok(Outcome::Unknown),
+            Err(_) if generation != self.store.setup.generation => return Ok(Outcome::Superseded),
             Err(why) => {
                 let anew = match why {
                     Failure::Broken | Failure::Refused(Refusal::NodeDown) => {
@@ -406,7 +408,7 @@ impl Port {
                     Ok(()) => Ok(Outcome::Unknown),
                     Err(why) => Ok(match self.without(fabric, context, home, why)? {
                         Without::Copy => Outcome::Dead,
-                        Without::Generation => Outcome::Unknown,
+                        Without::Generation => Outcome::Superseded,
                     }),
                 };
             }

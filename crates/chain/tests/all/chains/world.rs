@@ -231,7 +231,7 @@ impl<R: Rules> World<R> {
                                 worker.to_memory[to].push_back(Flight { op, verb, value, half: None });
                             } else {
                                 // Whatever becomes of that memory.
-                                worker.outcomes.push_back((usize::MAX, op, Outcome::Unknown, 0));
+                                worker.outcomes.push_back((usize::MAX, op, Outcome::Superseded, 0));
                             }
                         }
                     }
@@ -515,12 +515,12 @@ impl<R: Rules> World<R> {
         for from in self.memories.replace(dead, self.generation, self.without) {
             for at in 0..self.clients.len() {
                 if self.random.below(2) == 0 {
-                    self.lose(at, from, Outcome::Unknown);
+                    self.lose(at, from, Outcome::Superseded);
                 } else {
                     // What was answered arrives.
                     let worker = &mut self.clients[at];
                     let lost = worker.to_memory[from].drain(..);
-                    worker.outcomes.extend(lost.map(|flight| (from, flight.op, Outcome::Unknown, 0)));
+                    worker.outcomes.extend(lost.map(|flight| (from, flight.op, Outcome::Superseded, 0)));
                 }
             }
         }

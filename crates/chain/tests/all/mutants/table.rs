@@ -15,8 +15,8 @@ pub(crate) enum Runs {
     Native(u8, u64),
     /// Through a switch that steers.
     Steered,
-    /// The same, with copies.
-    SteeredCopies,
+    /// The same, with copies; and the first seed that is tried.
+    SteeredCopies(u64),
 }
 
 /// A rule, left out.
@@ -39,7 +39,7 @@ impl Row {
             No => None,
             Native(..) => Some("random runs".to_owned()),
             Steered => Some("random runs, steered".to_owned()),
-            SteeredCopies => Some("random runs, steered, with copies".to_owned()),
+            SteeredCopies(_) => Some("random runs, steered, with copies".to_owned()),
         };
         let orders = self.orders.then(|| "every order".to_owned());
         [scenario, runs, orders].into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -83,8 +83,8 @@ rows! {
     CopiesHaveAnOrder, "", Native(2, 5), true, "what the metadata server brings to the other copies is another entry than a put has brought there";
     GetsReadTheLastCopy, "last_copy", No, true, "a get returns what is only in the copy that dies";
     AppendsWaitForCopies, "", Native(2, 7), true, "a put has ended behind an entry that is only in the copy that dies";
-    SteeredAppendsWaitForCopies, "", SteeredCopies, false, "a put has ended that a switch has sent behind an entry that is only in the copy that dies";
-    SteeredAppendsOfTheDeadAreSettled, "", SteeredCopies, false, "an entry that is in the chain already is appended once more, and follows itself";
+    SteeredAppendsWaitForCopies, "", SteeredCopies(1), false, "a put has ended that a switch has sent behind an entry that is only in the copy that dies";
+    SteeredAppendsOfTheDeadAreSettled, "", SteeredCopies(470), false, "an entry that is in the chain already is appended once more, and follows itself";
     LateLinksAreSettled, "late_link", Native(2, 42), false, "an entry that the metadata server has finished long ago is appended once more";
     WalksFinishLinks, "", Native(2, 9), true, "what a client that died has left in the first copy is gone behind, and dies with it";
     AllCopiesAreClosed, "", Native(2, 9), true, "somebody appends to a chain that is closed in the copy that died";

@@ -345,11 +345,12 @@ fn every_mutant_is_caught() {
     }
     crate::table::assert_caught(|row| row.runs == crate::table::Runs::Steered, &caught_by_runs);
     let mut caught_by_copies = Vec::new();
-    let is_copied = |row: &crate::table::Row| row.runs == crate::table::Runs::SteeredCopies;
-    for row in crate::table::ROWS.iter().filter(|row| is_copied(row)) {
+    let is_copied = |row: &crate::table::Row| matches!(row.runs, crate::table::Runs::SteeredCopies(_));
+    for row in crate::table::ROWS {
+        let crate::table::Runs::SteeredCopies(first) = row.runs else { continue };
         let run = |seed| run_copies(Without(row.rule), seed, Faults::ALL, &mut Sum::default());
         if let Some((seed, why)) =
-            (1..300).find_map(|seed| what_went_wrong(|| run(seed)).map(|why| (seed, why)))
+            (first..first + 300).find_map(|seed| what_went_wrong(|| run(seed)).map(|why| (seed, why)))
         {
             println!("{:?}: seed {seed}: {}", row.rule, why.chars().take(150).collect::<String>());
             caught_by_copies.push(row.rule);

@@ -130,6 +130,7 @@ pub(crate) struct World<R: Rules> {
     /// The other copies, behind no switch that looks.
     pub(crate) others: Others,
     generation: u64,
+    is_reforming: bool,
     pub(crate) metadata: Metadata<R>,
     pub(crate) switch: Steering<R>,
     events: BTreeMap<(u64, u64), Event>,
@@ -192,6 +193,7 @@ impl<R: Rules> World<R> {
             copies: how.copies,
             others: Others::new(how.copies, (UNITS as usize + 1) * 64),
             generation: 0,
+            is_reforming: false,
             metadata: Metadata::with_rules(rules, config_of_metadata).with_copies(how.copies),
             switch: Steering::with_rules(rules, &config).unwrap(),
             events: BTreeMap::new(),
@@ -319,7 +321,7 @@ impl<R: Rules> World<R> {
                     if generation < self.generation {
                         // It learns what the store is made of, and begins anew.
                         self.workers[at].running.get_mut(&op).expect("it runs").generation = self.generation;
-                        self.ended(at + 1, op.0, Outcome::Unknown, 0);
+                        self.ended(at + 1, op.0, Outcome::Superseded, 0);
                     } else {
                         self.ask(at + 1, op.0, (replica, verb), buffer, value);
                     }

@@ -47,7 +47,11 @@ impl Others {
 impl<R: Rules> World<R> {
     /// What a verb that was not answered has come to, at the first copy.
     pub(super) fn without_first(&self) -> Outcome {
-        if self.others.is_dead(Replica::FIRST) { Outcome::Dead } else { Outcome::Unknown }
+        match self.others.is_dead(Replica::FIRST) {
+            true => Outcome::Dead,
+            false if self.is_reforming => Outcome::Superseded,
+            false => Outcome::Unknown,
+        }
     }
 
     /// A node asks something of a copy.
@@ -153,11 +157,13 @@ impl<R: Rules> World<R> {
     /// Memories come in the places of dead ones: with copies of others, to which nobody is connected meanwhile.
     pub(super) fn reform(&mut self) {
         self.generation += 1;
+        self.is_reforming = true;
         let first_died = self.others.is_dead(Replica::FIRST);
         if !first_died {
             (1..self.nics.len()).for_each(|at| self.disconnect(at));
         }
-        self.end_others(|_, _| true, Outcome::Unknown, true);
+        self.end_others(|_, _| true, Outcome::Superseded, true);
+        self.is_reforming = false;
         for of in (0..self.copies).map(Replica) {
             if self.others.is_dead(of) {
                 let source = of.source(self.copies, |other| !self.others.is_dead(other));
