@@ -60,12 +60,13 @@ struct Known {
     of: Option<Steered>,
 }
 
-/// A store of one memory: its node, of which incarnation, and what its NIC calls the memory. Keys and units of two stores are the same numbers, so
+/// A store all of whose first copies are in one memory: its node, of which incarnation, and what its NIC calls the memory. Keys and units of two stores are the same numbers, so
 /// the program steers one store, and the packets of others pass as they are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct StoreId(NodeId, u16, Key);
 
-/// A store that is steered, or may be; and the node of its metadata server, of which incarnation.
+/// A store that is steered, or may be; and the node of its metadata server, of which incarnation. (One with copies outlives that: it names its
+/// memory's node.)
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Steered {
     id: StoreId,
