@@ -139,19 +139,35 @@ impl Args {
                 Bytes(all),
             )));
         }
-        // A chip has no room for more; the homes have the entries of all other blocks.
-        let most = Config::default().switch_entries;
-        let entries = usize::try_from(needed / self.block_size.bytes()).unwrap_or(most).clamp(1 << 16, most);
         let spec = RackSpec {
             nodes: self.nodes.into(),
             memory,
             cache,
             copies: self.copies.into(),
-            switch_entries: entries,
+            switch_entries: entries(needed / self.block_size.bytes()),
             seed: self.seed,
             ..spec(self.block_size)
         };
         spec.check().map_err(Fault::usage)?;
         Ok(spec)
+    }
+}
+
+/// Entries of the switch for so many blocks: no more than a chip has room for. The homes have those of all other blocks.
+fn entries(blocks: u64) -> usize {
+    let most = Config::default().switch_entries;
+    usize::try_from(blocks).unwrap_or(most).clamp(1 << 16, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_of_any_size_has_a_rack_whose_switch_there_can_be() {
+        for blocks in [0, 1 << 16, 1 << 20, u64::MAX] {
+            let spec = RackSpec { switch_entries: entries(blocks), ..spec(BlockSize::DEFAULT) };
+            assert_eq!(spec.check(), Ok(()), "{blocks} blocks");
+        }
     }
 }
