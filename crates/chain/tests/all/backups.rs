@@ -248,3 +248,22 @@ fn a_new_backup_joins_when_it_has_what_others_may_act_on_and_those_before_it_hav
     assert!(all[2].call(Nanos(8), CLIENT, 1, two_slots()).is_some());
     assert_eq!(all[2].call(Nanos(8), ClientId(9), 1, two_slots()), given);
 }
+
+#[test]
+fn a_new_backup_knows_of_what_is_not_decided_yet_and_decides_it_when_it_has_taken_over() {
+    let (units, quarantine, timeout, decide_after) = (100, Nanos(QUARANTINE), Nanos(50), Nanos(40));
+    let machine = Metadata::new(MetadataConfig { units, quarantine, timeout, decide_after }).with_copies(2);
+    let mut primary = Server::primary(AllRules, machine.clone(), &[]);
+    let [(at, version), _] = slots(primary.call(Nanos(1), CLIENT, 1, two_slots()))[..] else { panic!() };
+    let settle = |is_in_flight| Call::Settle { is_in_flight, key: KEY, at, version };
+    assert_eq!(primary.call(Nanos(10), CLIENT, 2, settle(true)), None, "something may be in flight");
+    let (now, words) = (Nanos(20), primary.add_backup(ServerId(1)));
+    let mut backup = Server::from_words((AllRules, machine), (now, primary.clock(now)), &words).unwrap();
+    backup.lead(&[]);
+    backup.wake(Nanos(49));
+    assert_eq!(backup.call(Nanos(49), CLIENT, 2, settle(true)), None, "still");
+    backup.wake(Nanos(50));
+    assert_eq!(backup.call(Nanos(50), CLIENT, 2, settle(true)), Some(Answer::Free(version.next())));
+    // Of what is not, it says so at once.
+    assert_eq!(primary.call(Nanos(21), CLIENT, 3, settle(false)), Some(Answer::Free(version.next())));
+}
