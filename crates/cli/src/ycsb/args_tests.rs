@@ -135,7 +135,7 @@ fn what_is_known_counts_for_longer_where_reads_are_steered() {
 }
 
 #[test]
-fn copies_are_in_as_many_memories_at_least_and_are_not_steered() {
+fn copies_are_in_as_many_memories_at_least_and_are_steered_where_there_are_no_more() {
     let of = |flags: &[&str]| {
         let chains = args(flags).chains();
         (chains.copies, chains.memories)

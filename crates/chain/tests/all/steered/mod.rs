@@ -180,16 +180,19 @@ fn without_faults_nobody_waits_and_nothing_is_indeterminate() {
     assert_eq!((sum.waited, sum.indeterminate, sum.failed), (0, 0, 0), "{sum:?}");
 }
 
+/// What happens in some runs in which nothing goes wrong.
+fn without_faults(what: &str, how: How) -> Sum {
+    let mut sum = Sum::default();
+    for seed in 1..7 {
+        run_with(AllRules, seed, how, Faults::default(), &mut sum).unwrap();
+    }
+    println!("{what}: {:.2?} round trips of a write and of a get; {sum:?}", sum.trips_each());
+    sum
+}
+
 #[test]
 fn what_is_steered_takes_fewer_round_trips() {
-    let trips = |what: &str, how| {
-        let mut sum = Sum::default();
-        for seed in 1..7 {
-            run_with(AllRules, seed, how, Faults::default(), &mut sum).unwrap();
-        }
-        println!("{what}: {:.2?} round trips of a write and of a get; {sum:?}", sum.trips_each());
-        sum.trips_each()
-    };
+    let trips = |what: &str, how| without_faults(what, how).trips_each();
     let steered = How { top: usize::MAX, ..How::NATIVE };
     let native = trips("native", How::NATIVE);
     let appends = trips("appends steered", steered);
@@ -286,12 +289,7 @@ fn histories_of_copies_are_linearizable_and_memory_comes_back_whatever_happens()
 #[test]
 fn what_is_steered_and_has_copies_takes_fewer_round_trips() {
     let trips = |what: &str, top| {
-        let mut sum = Sum::default();
-        for seed in 1..7 {
-            let how = How { top, copies: 2, ..How::NATIVE };
-            run_with(AllRules, seed, how, Faults::default(), &mut sum).unwrap();
-        }
-        println!("{what}: {:.2?} round trips of a write and of a get; {sum:?}", sum.trips_each());
+        let sum = without_faults(what, How { top, copies: 2, ..How::NATIVE });
         (sum.trips_each()[0], sum.operations, sum.settled)
     };
     let (native, steered) = (trips("native", 0), trips("steered", usize::MAX));

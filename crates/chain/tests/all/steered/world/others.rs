@@ -29,6 +29,26 @@ pub(crate) struct Others {
 }
 
 impl Others {
+    /// A copy does what was asked of it: how that ended, and what was read.
+    fn execute(&mut self, replica: Replica, asked: &Asked) -> (Outcome, u64) {
+        let bytes = &mut self.memories[usize::from(replica.0)];
+        match asked.verb {
+            Verb::Read(at) => {
+                let (head, len) = (bytes.head(address(at)), at.class().bytes() as u32);
+                let (value, _) = value_of(bytes, address(at), head.as_ref(), len);
+                (Outcome::Read(head), value)
+            }
+            Verb::Write(at, head) => {
+                bytes.put_entry(address(at), &head, asked.value);
+                (Outcome::Written, 0)
+            }
+            Verb::CompareSwap { at, expected, new } => {
+                let found = bytes.compare_swap(Key(0), address(at), expected.to_bits(), new.to_bits());
+                (Outcome::Swapped(found), 0)
+            }
+        }
+    }
+
     pub(super) fn new(copies: u8, len: usize) -> Self {
         let memories = (0..copies).map(|copy| Bytes(vec![0; if copy > 0 { len } else { 0 }])).collect();
         Self { memories, dead: vec![false; copies.into()], asked: BTreeMap::new() }
@@ -88,24 +108,9 @@ impl<R: Rules> World<R> {
     /// The next one of what it has asked of that copy is executed.
     pub(super) fn at_other(&mut self, at: usize, replica: Replica) {
         let next = self.others.asked.get_mut(&(at, replica)).and_then(VecDeque::pop_front);
-        let Some(Asked { id, verb, value }) = next else { return };
-        let bytes = &mut self.others.memories[usize::from(replica.0)];
-        let (outcome, value) = match verb {
-            Verb::Read(at) => {
-                let (head, len) = (bytes.head(address(at)), at.class().bytes() as u32);
-                let (value, _) = value_of(bytes, address(at), head.as_ref(), len);
-                (Outcome::Read(head), value)
-            }
-            Verb::Write(at, head) => {
-                bytes.put_entry(address(at), &head, value);
-                (Outcome::Written, 0)
-            }
-            Verb::CompareSwap { at, expected, new } => {
-                let found = bytes.compare_swap(Key(0), address(at), expected.to_bits(), new.to_bits());
-                (Outcome::Swapped(found), 0)
-            }
-        };
-        self.ended(at, id, outcome, value);
+        let Some(asked) = next else { return };
+        let (outcome, value) = self.others.execute(replica, &asked);
+        self.ended(at, asked.id, outcome, value);
     }
 
     /// Whatever a node has asked of the other copies ends like that, executed or not.
@@ -115,18 +120,11 @@ impl<R: Rules> World<R> {
             let asked = self.others.asked.remove(&(at, replica)).unwrap_or_default();
             // Those in front may have been, and nobody has heard of it.
             let done = if may_be_done { self.random.below(asked.len() as u64 + 1) } else { 0 };
-            for (number, Asked { id, verb, value }) in asked.into_iter().enumerate() {
-                if (number as u64) < done {
-                    let bytes = &mut self.others.memories[usize::from(replica.0)];
-                    match verb {
-                        Verb::Read(_) => {}
-                        Verb::Write(at, head) => bytes.put_entry(address(at), &head, value),
-                        Verb::CompareSwap { at, expected, new } => {
-                            bytes.compare_swap(Key(0), address(at), expected.to_bits(), new.to_bits());
-                        }
-                    }
+            for (number, asked) in (0..).zip(asked) {
+                if number < done {
+                    self.others.execute(replica, &asked);
                 }
-                self.ended(at, id, outcome, 0);
+                self.ended(at, asked.id, outcome, 0);
             }
         }
     }
