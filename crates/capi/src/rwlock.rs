@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
+use std::ptr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -329,11 +330,16 @@ pub unsafe extern "C" fn rackmem_rwlock_read(lock: RackmemRwlock, data: *mut *co
     {
         // SAFETY: both handles are open, and the caller is the one OS thread that uses them; no call has the thread's turn.
         let (open, thread): (&mut Lock, &Thread) = unsafe { (slot.alone(), slot.thread().value()) };
+        let mut at = ptr::null_mut();
+        let is_clean = |words: &[AtomicU64]| {
+            parts(words).is_some_and(|(state, _, data)| {
+                at = data;
+                state.load(Relaxed) == open.clean
+            })
+        };
         if open.held.is_none()
             && open.mapped.is_none()
-            && let Some(guard) = open.bytes.read_here(&thread.handle)
-            && let Some((state, _, at)) = parts(guard.words())
-            && state.load(Relaxed) == open.clean
+            && let Some(guard) = open.bytes.read_here(&thread.handle, is_clean)
         {
             // SAFETY: a lock stays in its slot until it is closed, and its guard is dropped first. The caller promises the rest.
             unsafe {
@@ -366,13 +372,21 @@ pub unsafe extern "C" fn rackmem_rwlock_write(lock: RackmemRwlock, data: *mut *m
     {
         // SAFETY: both handles are open, and the caller is the one OS thread that uses them; no call has the thread's turn.
         let (open, thread): (&mut Lock, &Thread) = unsafe { (slot.alone(), slot.thread().value()) };
+        let mut at = ptr::null_mut();
+        let is_clean = |words: &[AtomicU64]| {
+            parts(words).is_some_and(|(state, fence, data)| {
+                at = data;
+                let is_clean = state.load(Relaxed) == open.clean;
+                if is_clean {
+                    fence.store(fence.load(Relaxed).wrapping_add(1), Relaxed);
+                }
+                is_clean
+            })
+        };
         if open.held.is_none()
             && open.mapped.is_none()
-            && let Some(guard) = open.bytes.write_here(&thread.handle)
-            && let Some((state, fence, at)) = parts(guard.words())
-            && state.load(Relaxed) == open.clean
+            && let Some(guard) = open.bytes.write_here(&thread.handle, is_clean)
         {
-            fence.store(fence.load(Relaxed).wrapping_add(1), Relaxed);
             // SAFETY: a lock stays in its slot until it is closed, and its guard is dropped first. The caller promises the rest.
             unsafe {
                 forget_none(open.held.replace(Guard::Write(Lock::writing(guard))));
@@ -460,10 +474,9 @@ pub extern "C" fn rackmem_rwlock_unlock(lock: RackmemRwlock) -> RackmemStatus {
     {
         // SAFETY: the handle is open, and the caller is the one OS thread that uses it; no call has the thread's turn.
         let open = unsafe { slot.alone() };
-        if open.mapped.is_none()
-            && let Some(guard) = open.held.take()
-        {
-            drop(guard);
+        if open.mapped.is_none() && open.held.is_some() {
+            // Where it is: a guard that is moved first costs as much again.
+            open.held = None;
             return RackmemStatus::Ok;
         }
     }

@@ -75,7 +75,7 @@ impl Cache {
     #[inline]
     pub(super) fn words(&self, frame: FrameId) -> &[AtomicU64] {
         let at = self.base(frame);
-        &self.data.with_margins()[at..at + self.block.words()]
+        &self.data.with_margin()[at..at + self.block.words()]
     }
 
     #[inline]

@@ -65,7 +65,7 @@ impl Cache {
     #[inline]
     fn load_from(&self, hints: &mut Hints, hint: Hint, addr: GlobalAddr) -> Option<u64> {
         let word = ((addr.bits() / 8) & self.word_mask) as usize;
-        let value = self.data.with_margins().get(hint.base + word)?.load(SeqCst);
+        let value = self.data.with_margin().get(hint.base + word)?.load(SeqCst);
         let meta = self.meta.get(hint.frame.0 as usize)?;
         if undisturbed(meta.word.load(SeqCst)) != hint.generation {
             return None;

@@ -15,9 +15,9 @@ const PAGE_WORDS: usize = 4096 / 8;
 /// only (asking for more makes the standard library write the zeroes itself), hence the words skipped in
 /// front.
 pub(super) struct Words {
-    all: Box<[AtomicU64]>,
+    /// To the last word that is used.
+    all: Vec<AtomicU64>,
     first: usize,
-    len: usize,
 }
 
 impl Words {
@@ -26,29 +26,31 @@ impl Words {
     /// # Panics
     /// If the address space has no space for them.
     pub(super) fn zeroed(len: usize) -> Self {
-        let all = <[AtomicU64]>::new_box_zeroed_with_elems(len + PAGE_WORDS)
-            .unwrap_or_else(|_| panic!("no room for {len} words: give the nodes less memory"));
+        let mut all = <[AtomicU64]>::new_box_zeroed_with_elems(len + PAGE_WORDS)
+            .unwrap_or_else(|_| panic!("no room for {len} words: give the nodes less memory"))
+            .into_vec();
         let first = all.as_ptr().align_offset(PAGE_WORDS * 8);
         assert!(first < PAGE_WORDS, "the standard library aligns pointers at run time");
         #[cfg(target_os = "linux")]
         super::huge_pages::advise(&all);
-        Self { all, first, len }
+        all.truncate(first + len);
+        Self { all, first }
     }
 
     /// The words.
     #[inline]
     pub(super) fn get(&self) -> &[AtomicU64] {
-        &self.all[self.first..self.first + self.len]
+        &self.all[self.first..]
     }
 
-    /// The words and the unused ones around them: the hit path's index starts at [`Words::first`], which
+    /// The words and the unused ones in front of them: the hit path's index starts at [`Words::first`], which
     /// saves it a subslice.
     #[inline]
-    pub(super) fn with_margins(&self) -> &[AtomicU64] {
+    pub(super) fn with_margin(&self) -> &[AtomicU64] {
         &self.all
     }
 
-    /// Where in [`Words::with_margins`] the words start.
+    /// Where in [`Words::with_margin`] the words start.
     #[inline]
     pub(super) fn first(&self) -> usize {
         self.first
@@ -100,7 +102,7 @@ mod tests {
         assert_eq!(words.get().len(), 3000);
         assert!(words.get().as_ptr().addr().is_multiple_of(4096));
         assert!(words.get().iter().all(|word| word.load(Relaxed) == 0));
-        assert!(std::ptr::eq(&words.with_margins()[words.first()], &words.get()[0]));
+        assert!(std::ptr::eq(&words.with_margin()[words.first()], &words.get()[0]));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A region of plain bytes behind a lock that carries it.
 
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -38,15 +39,15 @@ pub struct LockedBytes {
 /// The bytes, to be read. The lock is released when this is dropped.
 #[must_use = "the lock is released when this is dropped"]
 pub struct BytesReadGuard<'a> {
-    pub(super) inside: Inside<'a>,
-    pub(super) len: usize,
+    inside: ManuallyDrop<Inside<'a>>,
+    len: usize,
 }
 
 /// The bytes, to be written. The lock is released when this is dropped.
 #[must_use = "the lock is released when this is dropped"]
 pub struct BytesWriteGuard<'a> {
-    pub(super) inside: Inside<'a>,
-    pub(super) len: usize,
+    inside: ManuallyDrop<Inside<'a>>,
+    len: usize,
 }
 
 impl NodeHandle {
@@ -190,35 +191,43 @@ impl LockedBytes {
         Ok(held)
     }
 
-    /// The bytes to read, if they are here and free: for bindings, which tell the ways apart. None: [`LockedBytes::read`] waits for
-    /// them.
+    /// The bytes to read, if they are here and free, and as they should be: for bindings, which tell the ways apart. They are looked at
+    /// before there is a guard, so that one is made where it stays. None: [`LockedBytes::read`] waits for them.
     #[inline(always)]
-    pub fn read_here(&self, handle: &NodeHandle) -> Option<BytesReadGuard<'_>> {
-        let inside = self.region.enter_here(handle, Mode::Read)?;
-        Some(BytesReadGuard { inside, len: self.len })
+    pub fn read_here(
+        &self,
+        handle: &NodeHandle,
+        is_right: impl FnOnce(&[AtomicU64]) -> bool,
+    ) -> Option<BytesReadGuard<'_>> {
+        let inside = self.region.enter_here_if(handle, Mode::Read, is_right)?.stays();
+        Some(BytesReadGuard::new(inside, self.len))
     }
 
-    /// The bytes to write, if they are here and free. Of [`NodeHandle::locked_bytes`], the caller raises the fencing number: it looks at
+    /// The bytes to write, as [`LockedBytes::read_here`]. Of [`NodeHandle::locked_bytes`], the caller raises the fencing number: it looks at
     /// the header anyway.
     #[inline(always)]
-    pub fn write_here(&self, handle: &NodeHandle) -> Option<BytesWriteGuard<'_>> {
-        let inside = self.region.enter_here(handle, Mode::Write)?;
-        Some(BytesWriteGuard { inside, len: self.len })
+    pub fn write_here(
+        &self,
+        handle: &NodeHandle,
+        is_right: impl FnOnce(&[AtomicU64]) -> bool,
+    ) -> Option<BytesWriteGuard<'_>> {
+        let inside = self.region.enter_here_if(handle, Mode::Write, is_right)?.stays();
+        Some(BytesWriteGuard::new(inside, self.len))
     }
 
     #[inline(always)]
     fn reader(&self, handle: &mut NodeHandle, wait: Wait) -> Result<Option<BytesReadGuard<'_>>, Error> {
-        if let Some(guard) = self.read_here(handle) {
-            return Ok(Some(guard));
-        }
-        let inside = self.region.enter(handle, Mode::Read, wait)?;
-        Ok(inside.map(|inside| BytesReadGuard { inside, len: self.len }))
+        let inside = match self.region.enter_here(handle, Mode::Read) {
+            Some(came) => Some(came.stays()),
+            None => self.region.enter(handle, Mode::Read, wait)?,
+        };
+        Ok(inside.map(|inside| BytesReadGuard::new(inside, self.len)))
     }
 
     #[inline(always)]
     fn writer(&self, handle: &mut NodeHandle, wait: Wait) -> Result<Option<BytesWriteGuard<'_>>, Error> {
         let inside = match self.region.enter_here(handle, Mode::Write) {
-            Some(inside) => Some(inside),
+            Some(came) => Some(came.stays()),
             None => self.region.enter(handle, Mode::Write, wait)?,
         };
         if let Some(inside) = &inside
@@ -226,7 +235,30 @@ impl LockedBytes {
         {
             inside.granted();
         }
-        Ok(inside.map(|inside| BytesWriteGuard { inside, len: self.len }))
+        Ok(inside.map(|inside| BytesWriteGuard::new(inside, self.len)))
+    }
+}
+
+impl<'a> BytesReadGuard<'a> {
+    #[inline(always)]
+    pub(super) const fn new(inside: Inside<'a>, len: usize) -> Self {
+        Self { inside: ManuallyDrop::new(inside), len }
+    }
+
+    /// The thread, which does not leave with the guard.
+    pub(super) fn into_inside(self) -> Inside<'a> {
+        ManuallyDrop::new(self).inside.came().stays()
+    }
+
+    pub(super) fn inside(&self) -> &Inside<'a> {
+        &self.inside
+    }
+}
+
+impl Drop for BytesReadGuard<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.inside.leave(Mode::Read);
     }
 }
 
@@ -240,7 +272,7 @@ impl BytesReadGuard<'_> {
     /// Of a lock with copies: the node that has died, or was taken for dead, while one of its threads was inside to write, if nobody has
     /// written since. What it had begun is not here: the bytes are those of the last release.
     pub fn writer_that_died(&self) -> Option<NodeId> {
-        self.inside.writer_that_died()
+        self.inside.came().writer_that_died()
     }
 }
 
@@ -250,6 +282,29 @@ impl Deref for BytesReadGuard<'_> {
     #[inline]
     fn deref(&self) -> &[u8] {
         view::bytes(&self.inside, self.len)
+    }
+}
+
+impl<'a> BytesWriteGuard<'a> {
+    #[inline(always)]
+    pub(super) const fn new(inside: Inside<'a>, len: usize) -> Self {
+        Self { inside: ManuallyDrop::new(inside), len }
+    }
+
+    /// The thread, which does not leave with the guard.
+    pub(super) fn into_inside(self) -> Inside<'a> {
+        ManuallyDrop::new(self).inside.came().stays()
+    }
+
+    pub(super) fn inside(&self) -> &Inside<'a> {
+        &self.inside
+    }
+}
+
+impl Drop for BytesWriteGuard<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.inside.leave(Mode::Write);
     }
 }
 
@@ -263,7 +318,7 @@ impl BytesWriteGuard<'_> {
     /// Of a lock with copies: the node that has died, or was taken for dead, while one of its threads was inside to write, if nobody has
     /// written since. What it had begun is not here: the bytes are those of the last release.
     pub fn writer_that_died(&self) -> Option<NodeId> {
-        self.inside.writer_that_died()
+        self.inside.came().writer_that_died()
     }
 }
 

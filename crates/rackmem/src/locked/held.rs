@@ -35,11 +35,11 @@ impl HeldLock {
     ) -> Result<Option<Self>, Error> {
         let mode = mode.into();
         let inside = match region.enter_here(handle, mode) {
-            Some(inside) => Some(inside),
+            Some(came) => Some(came.stays()),
             None => region.enter_since(handle, mode, wait, since)?,
         };
         let held = inside.map(|inside| {
-            let since = if mode == Mode::Write { inside.watched_since() } else { None };
+            let since = if mode == Mode::Write { inside.came().watched_since() } else { None };
             (inside.stay(), since)
         });
         Ok(held.map(|(inside, since)| Self { region, inside, len, has_ended: false, since }))
@@ -76,7 +76,7 @@ impl HeldLock {
     /// Of a lock with copies: the node that has died, or was taken for dead, while one of its threads was inside to write, if nobody has
     /// written since.
     pub fn writer_that_died(&self) -> Option<NodeId> {
-        self.look().writer_that_died()
+        self.look().came().writer_that_died()
     }
 
     /// Replaces its bytes. False: it is not held to write, or has not so many.
@@ -104,7 +104,7 @@ impl Drop for HeldLock {
     fn drop(&mut self) {
         if !self.has_ended {
             let inside = Inside::again(&self.region, self.inside);
-            self.since.into_iter().for_each(|since| inside.held_since(since));
+            self.since.into_iter().for_each(|since| inside.came().held_since(since));
         }
     }
 }

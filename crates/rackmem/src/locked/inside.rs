@@ -28,11 +28,42 @@ pub(super) struct Region {
 }
 
 /// A thread inside a copy. Leaves when it is dropped.
-pub(super) struct Inside<'a> {
+pub(super) struct Inside<'a>(Came<'a>);
+
+/// A thread that has come in. Nothing leaves for it: it becomes [`Inside`], or whoever has it calls [`Came::leave`].
+///
+/// Guards are made of this: a value that is dropped if something panics has to lie in memory while that may happen, and this stays in
+/// registers. So does a guard in a [`Result`], if nothing that counts shares its word with the first bytes of an error: hence the order.
+#[derive(Clone, Copy)]
+#[must_use = "the lock is never released"]
+#[repr(C)]
+pub(super) struct Came<'a> {
     region: &'a Region,
+    how: How,
     entered: Entered<'a>,
-    node: NodeId,
-    mode: Mode,
+}
+
+/// A thread that has come in, in two words, which a function that is not inlined gets in registers.
+pub(super) type Rare<'a> = (&'a Region, Stayed);
+
+/// On which node a thread has come in, and whether to write. A whole word, for the same reason.
+#[derive(Clone, Copy)]
+struct How(u64);
+
+impl How {
+    #[inline(always)]
+    const fn new(node: NodeId, mode: Mode) -> Self {
+        Self((node.0 as u64) << 1 | (mode as u64))
+    }
+
+    const fn node(self) -> NodeId {
+        NodeId((self.0 >> 1) as u16)
+    }
+
+    #[inline(always)]
+    const fn mode(self) -> Mode {
+        if self.0 & 1 == Mode::Write as u64 { Mode::Write } else { Mode::Read }
+    }
 }
 
 /// A thread that stays inside a copy: on which node, how, and of which copy.
@@ -134,7 +165,7 @@ impl Region {
     ///
     /// Inlined to the last, and nothing in it goes through memory: the two atomic operations are all that it may cost.
     #[inline(always)]
-    pub(super) fn enter_here(&self, handle: &NodeHandle, mode: Mode) -> Option<Inside<'_>> {
+    pub(super) fn enter_here(&self, handle: &NodeHandle, mode: Mode) -> Option<Came<'_>> {
         assert!(Arc::ptr_eq(&self.inner, &handle.inner), "the lock belongs to another rack than the handle");
         if handle.is_strict() {
             return None;
@@ -142,7 +173,23 @@ impl Region {
         let node = handle.node;
         let copies = &self.inner.memory(node).locks;
         let entered = copies.enter_hinted(&handle.lock_hints, (self.addr, self.len), mode)?;
-        Some(Inside { region: self, entered, node, mode })
+        Some(Came { region: self, entered, how: How::new(node, mode) })
+    }
+
+    /// The same, if the data are as they should be. If not, the thread leaves.
+    #[inline(always)]
+    pub(super) fn enter_here_if(
+        &self,
+        handle: &NodeHandle,
+        mode: Mode,
+        is_right: impl FnOnce(&[AtomicU64]) -> bool,
+    ) -> Option<Came<'_>> {
+        let came = self.enter_here(handle, mode)?;
+        if is_right(came.words()) {
+            return Some(came);
+        }
+        came.leave(mode);
+        None
     }
 
     /// Enters from this handle's node. None: not within the wait, or the lock is not lost any more.
@@ -171,7 +218,9 @@ impl Region {
         let lock = (self.addr, self.len);
         if handle.is_attached() {
             let entered = handle.ask_to_enter(copies, lock, (mode, wait), self.is_headed)?;
-            return Ok(entered.map(|entered| Inside { region: self, entered, node, mode }));
+            return Ok(
+                entered.map(|entered| Came { region: self, entered, how: How::new(node, mode) }.stays())
+            );
         }
         let entered = match copies.enter(&mut handle.lock_hints, lock, mode) {
             Some(entered) => entered,
@@ -187,7 +236,7 @@ impl Region {
                 }
             }
         };
-        let inside = Inside { region: self, entered, node, mode };
+        let inside = Came { region: self, entered, how: How::new(node, mode) }.stays();
         // As every access: what was found counts, if this node was not declared dead before. If it was, the thread leaves.
         handle.confirmed(())?;
         Ok(Some(inside))
@@ -296,15 +345,112 @@ impl Region {
     }
 }
 
-impl Inside<'_> {
+impl<'a> Came<'a> {
     /// The copy's words.
-    #[inline]
-    pub(super) fn words(&self) -> &[AtomicU64] {
+    #[inline(always)]
+    pub(super) const fn words(self) -> &'a [AtomicU64] {
         self.entered.words()
     }
 
+    /// The thread, which leaves when this is dropped.
+    #[inline(always)]
+    pub(super) const fn stays(self) -> Inside<'a> {
+        Inside(self)
+    }
+
+    /// For what happens rarely.
+    #[inline(always)]
+    pub(super) fn rare(self) -> Rare<'a> {
+        (self.region, Stayed { node: self.how.node(), mode: self.how.mode(), copy: self.entered.number() })
+    }
+
+    pub(super) fn of((region, Stayed { node, mode, copy }): Rare<'a>) -> Self {
+        let entered = region.inner.memory(node).locks.inside(copy);
+        Self { region, entered, how: How::new(node, mode) }
+    }
+
+    /// The time, if somebody wants to know how long this lock is held. At an attached application nobody does: the daemon has it.
+    pub(super) fn watched_since(self) -> Option<Nanos> {
+        let watches = self.watches();
+        watches.of(self.region.addr).map(|_| watches.now())
+    }
+
+    /// The thread, which is inside to write, is about to leave: it came in then.
+    pub(super) fn held_since(self, since: Nanos) {
+        let watches = self.watches();
+        if let Some(watch) = watches.of(self.region.addr) {
+            watch.held(Nanos(watches.now().0.saturating_sub(since.0)));
+        }
+    }
+
+    /// The node that has died, or was taken for dead, while a thread of it was inside to write a lock with copies, if nobody has written
+    /// since.
+    pub(super) fn writer_that_died(self) -> Option<NodeId> {
+        let (rack, copy) = (&self.region.inner, self.entered.number());
+        match rack.attached() {
+            Some(attached) => attached.writer_that_died(copy),
+            None => rack.lasting.writer_that_died(copy),
+        }
+    }
+
+    pub(super) const fn mode(self) -> Mode {
+        self.how.mode()
+    }
+
+    /// The thread leaves. It has come in this way: said once more, as most know it when they are compiled.
+    #[inline(always)]
+    pub(super) fn leave(&self, mode: Mode) {
+        if self.entered.leave(mode) == Left::AndIsAwaited {
+            Self::tell(self.rare());
+        }
+    }
+
+    fn watches(self) -> &'a LockWatches {
+        self.region.inner.memory(self.how.node()).locks.watches()
+    }
+
+    /// The last to leave a gate that was closed has to say so.
+    #[cold]
+    #[inline(never)]
+    fn tell(rare: Rare<'a>) {
+        let it = Self::of(rare);
+        let (Region { inner, addr, len, .. }, node, mode) = (it.region, it.how.node(), it.how.mode());
+        if let Some(attached) = inner.attached() {
+            // Every copy's gate is closed there.
+            return attached.left(&inner.memory(node).locks, it.entered, mode);
+        }
+        if mode == Mode::Write
+            && let Some(watch) = it.watches().of(*addr)
+        {
+            watch.left(it.watches().now());
+        }
+        if inner.is_lasting(*addr) {
+            if mode == Mode::Write
+                && let (Some(watch), Some(fence)) = (it.watches().of(*addr), it.words().get(1))
+            {
+                watch.saw(fence.load(Relaxed));
+            }
+            return lasting::left(inner, (*addr, *len), (node, mode), it.entered);
+        }
+        inner.at(node, &mut ThreadContext::new(addr.bits())).left(*addr);
+    }
+}
+
+impl Inside<'_> {
+    /// The copy's words.
+    #[inline(always)]
+    pub(super) fn words(&self) -> &[AtomicU64] {
+        self.0.words()
+    }
+
     pub(super) const fn mode(&self) -> Mode {
-        self.mode
+        self.0.mode()
+    }
+
+    /// As [`Came::leave`], of a thread for which nothing leaves any more.
+    #[inline(always)]
+    pub(super) fn leave(&self, mode: Mode) {
+        self.0.leave(mode);
     }
 
     /// A writer has come in, by the long way, to a region that has a header: its fencing number grows. If a daemon has the lock for
@@ -312,7 +458,7 @@ impl Inside<'_> {
     #[cold]
     #[inline(never)]
     pub(super) fn granted(&self) {
-        let Region { inner, addr, .. } = self.region;
+        let Region { inner, addr, .. } = self.0.region;
         if inner.attached().is_none() {
             if inner.is_lasting(*addr) {
                 // Whoever has died may have shown its number outside of the rack, and nothing of that may be left here. Deaths begin
@@ -325,122 +471,70 @@ impl Inside<'_> {
 
     /// Where the region is.
     pub(super) const fn addr(&self) -> GlobalAddr {
-        self.region.addr
-    }
-
-    /// The time, if somebody wants to know how long this lock is held. At an attached application nobody does: the daemon has it.
-    pub(super) fn watched_since(&self) -> Option<Nanos> {
-        let watches = self.watches();
-        watches.of(self.region.addr).map(|_| watches.now())
-    }
-
-    /// The thread, which is inside to write, is about to leave: it came in then.
-    pub(super) fn held_since(&self, since: Nanos) {
-        let watches = self.watches();
-        if let Some(watch) = watches.of(self.region.addr) {
-            watch.held(Nanos(watches.now().0.saturating_sub(since.0)));
-        }
-    }
-
-    fn watches(&self) -> &LockWatches {
-        self.region.inner.memory(self.node).locks.watches()
-    }
-
-    /// The same thread inside: one of the two is not dropped.
-    pub(super) const fn moved(&self) -> Self {
-        Self { ..*self }
+        self.0.region.addr
     }
 
     /// The thread stays inside, and does not need this to leave: [`Inside::again`] does.
     pub(super) fn stay(self) -> Stayed {
-        let stays = ManuallyDrop::new(self);
-        Stayed { node: stays.node, mode: stays.mode, copy: stays.entered.number() }
+        self.into_came().rare().1
     }
 
     /// Which version this is, of a region with a header. None: that cannot be told, as a lock with copies is brought anew each time.
     pub(super) fn version(&self) -> Option<Version> {
-        let Region { inner, addr, .. } = self.region;
+        let Region { inner, addr, .. } = self.0.region;
         if inner.is_lasting(*addr) {
             return None;
         }
-        let copy = (self.entered.number(), self.entered.generation());
+        let copy = (self.0.entered.number(), self.0.entered.generation());
         Some(Version { copy, fence: header::fence(self.words()) })
     }
 
     /// A part of a region counts.
     pub(super) const fn is_sized(&self) -> bool {
-        self.region.is_sized()
+        self.0.region.is_sized()
     }
 }
 
 impl<'a> Inside<'a> {
+    /// The same thread, which leaves when this is dropped.
+    #[inline(always)]
+    pub(super) const fn came(&self) -> Came<'a> {
+        self.0
+    }
+
+    /// The same thread, which does not leave any more.
+    #[inline(always)]
+    pub(super) fn into_came(self) -> Came<'a> {
+        ManuallyDrop::new(self).0
+    }
+
     /// A thread that has stayed inside of this lock. Made to leave, or not to be dropped.
-    pub(super) fn again(region: &'a Region, Stayed { node, mode, copy }: Stayed) -> Self {
-        let entered = region.inner.memory(node).locks.inside(copy);
-        Self { region, entered, node, mode }
+    pub(super) fn again(region: &'a Region, stayed: Stayed) -> Self {
+        Self(Came::of((region, stayed)))
     }
 }
 
 impl Inside<'_> {
     /// Ends the lock: this thread is inside to write, and never leaves. Or the lock is lost, once more.
     pub(super) fn end(self, handle: &mut NodeHandle, is_lost: bool) -> Result<(), Error> {
-        assert!(self.mode == Mode::Write, "only a writer is alone");
-        let inside = ManuallyDrop::new(self);
-        let Region { inner: ref rack, addr, len, .. } = *inside.region;
+        let Came { region, entered, how } = ManuallyDrop::new(self).0;
+        let node = how.node();
+        assert!(how.mode() == Mode::Write, "only a writer is alone");
+        let Region { inner: ref rack, addr, len, .. } = *region;
         if let Some(attached) = rack.attached() {
-            return attached.end_lock(&rack.memory(inside.node).locks, inside.entered, is_lost);
+            return attached.end_lock(&rack.memory(node).locks, entered, is_lost);
         }
         if rack.is_lasting(addr) {
-            return lasting::end(rack, addr, inside.node, inside.entered);
+            return lasting::end(rack, addr, node, entered);
         }
-        inside.entered.end();
+        entered.end();
         handle.at_node().end(addr, is_lost).map_err(|why| failed(why, addr, u64::from(region_bytes(len))))
     }
 }
 
-impl Inside<'_> {
-    /// The node that has died, or was taken for dead, while a thread of it was inside to write a lock with copies, if nobody has written
-    /// since.
-    pub(super) fn writer_that_died(&self) -> Option<NodeId> {
-        let (rack, copy) = (&self.region.inner, self.entered.number());
-        match rack.attached() {
-            Some(attached) => attached.writer_that_died(copy),
-            None => rack.lasting.writer_that_died(copy),
-        }
-    }
-}
-
 impl Drop for Inside<'_> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
-        if self.entered.leave(self.mode) == Left::AndIsAwaited {
-            self.tell();
-        }
-    }
-}
-
-impl Inside<'_> {
-    #[cold]
-    #[inline(never)]
-    fn tell(&self) {
-        let Region { inner, addr, len, .. } = self.region;
-        if let Some(attached) = inner.attached() {
-            // Every copy's gate is closed there.
-            return attached.left(&inner.memory(self.node).locks, self.entered, self.mode);
-        }
-        if self.mode == Mode::Write
-            && let Some(watch) = self.watches().of(*addr)
-        {
-            watch.left(self.watches().now());
-        }
-        if inner.is_lasting(*addr) {
-            if self.mode == Mode::Write
-                && let (Some(watch), Some(fence)) = (self.watches().of(*addr), self.words().get(1))
-            {
-                watch.saw(fence.load(Relaxed));
-            }
-            return lasting::left(inner, (*addr, *len), (self.node, self.mode), self.entered);
-        }
-        inner.at(self.node, &mut ThreadContext::new(addr.bits())).left(*addr);
+        self.0.leave(self.0.mode());
     }
 }

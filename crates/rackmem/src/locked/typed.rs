@@ -11,9 +11,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::error::LockError;
 use super::header::{self, Flaw, Making};
-use super::inside::{Inside, Region, at_most};
+use super::inside::{Came, Inside, Rare, Region, Stayed, at_most};
 use super::making::{Counts, make_region};
-use super::view;
+use super::view::Within;
 use crate::error::Error;
 use crate::handle::NodeHandle;
 
@@ -52,16 +52,15 @@ pub struct Locked<T> {
 /// The value, to be read. The lock is released when this is dropped.
 #[must_use = "the lock is released when this is dropped"]
 pub struct LockedReadGuard<'a, T> {
-    inside: Inside<'a>,
-    value: PhantomData<&'a T>,
+    within: Within<'a, T, false>,
 }
 
 /// The value, to be written. The lock is released when this is dropped; if that happens in a panic, it is poisoned.
 #[must_use = "the lock is released when this is dropped"]
+#[repr(C)]
 pub struct LockedWriteGuard<'a, T> {
-    inside: Inside<'a>,
+    within: Within<'a, T, true>,
     note: Note,
-    value: PhantomData<&'a mut T>,
 }
 
 /// What is to be remembered until a writer leaves, in one word, so that most look at it once: twice the time at which it came in, if that
@@ -137,8 +136,8 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     #[inline]
     pub fn read(&self, handle: &mut NodeHandle) -> Result<LockedReadGuard<'_, T>, LockError> {
         match self.region.enter_here(handle, Mode::Read) {
-            Some(inside) => LockedReadGuard::of(inside, self.making),
-            None => self.reader(handle, Wait::Forever).map(|guard| guard.expect("this wait has no end")),
+            Some(came) => LockedReadGuard::of(came, self.making),
+            None => self.patient_reader(handle),
         }
     }
 
@@ -149,8 +148,8 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     #[inline]
     pub fn write(&self, handle: &mut NodeHandle) -> Result<LockedWriteGuard<'_, T>, LockError> {
         match self.region.enter_here(handle, Mode::Write) {
-            Some(inside) => LockedWriteGuard::of(inside, self.making),
-            None => self.writer(handle, Wait::Forever).map(|guard| guard.expect("this wait has no end")),
+            Some(came) => LockedWriteGuard::of(came, self.making),
+            None => self.patient_writer(handle),
         }
     }
 
@@ -161,7 +160,7 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     #[inline]
     pub fn try_read(&self, handle: &mut NodeHandle) -> Result<Option<LockedReadGuard<'_, T>>, LockError> {
         match self.region.enter_here(handle, Mode::Read) {
-            Some(inside) => LockedReadGuard::of(inside, self.making).map(Some),
+            Some(came) => LockedReadGuard::of(came, self.making).map(Some),
             None => self.reader(handle, Wait::Not),
         }
     }
@@ -173,7 +172,7 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     #[inline]
     pub fn try_write(&self, handle: &mut NodeHandle) -> Result<Option<LockedWriteGuard<'_, T>>, LockError> {
         match self.region.enter_here(handle, Mode::Write) {
-            Some(inside) => LockedWriteGuard::of(inside, self.making).map(Some),
+            Some(came) => LockedWriteGuard::of(came, self.making).map(Some),
             None => self.writer(handle, Wait::Not),
         }
     }
@@ -208,7 +207,7 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     /// If the lock cannot be taken.
     pub fn read_poisoned(&self, handle: &mut NodeHandle) -> Result<LockedReadGuard<'_, T>, Error> {
         let inside = self.enter_anyhow(handle, Mode::Read)?;
-        Ok(LockedReadGuard { inside, value: PhantomData })
+        Ok(LockedReadGuard { within: Within::new(inside.into_came()) })
     }
 
     /// Waits for the value, to write it, also if it is poisoned. It stays so until [`Locked::clear_poison`].
@@ -218,7 +217,8 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
     pub fn write_poisoned(&self, handle: &mut NodeHandle) -> Result<LockedWriteGuard<'_, T>, Error> {
         let inside = self.enter_anyhow(handle, Mode::Write)?;
         inside.granted();
-        Ok(LockedWriteGuard::after_waiting(inside))
+        let came = inside.into_came();
+        Ok(LockedWriteGuard { note: timed(came.rare(), Note::new()), within: Within::new(came) })
     }
 
     /// True if a thread has panicked while it held this for writing.
@@ -252,107 +252,140 @@ impl<T: FromBytes + IntoBytes + KnownLayout + Immutable> Locked<T> {
         self.region.enter(handle, mode, wait)
     }
 
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
+    fn patient_reader(&self, handle: &mut NodeHandle) -> Result<LockedReadGuard<'_, T>, LockError> {
+        let (stayed, _) = come(&self.region, self.making, handle, Mode::Read)?;
+        Ok(LockedReadGuard { within: Within::new(Came::of((&self.region, stayed))) })
+    }
+
+    #[inline(always)]
+    fn patient_writer(&self, handle: &mut NodeHandle) -> Result<LockedWriteGuard<'_, T>, LockError> {
+        let (stayed, note) = come(&self.region, self.making, handle, Mode::Write)?;
+        Ok(LockedWriteGuard { within: Within::new(Came::of((&self.region, stayed))), note })
+    }
+
     fn reader(
         &self,
         handle: &mut NodeHandle,
         wait: Wait,
     ) -> Result<Option<LockedReadGuard<'_, T>>, LockError> {
-        match self.enter(handle, Mode::Read, wait)? {
-            Some(inside) => LockedReadGuard::of(inside, self.making).map(Some),
-            None => Ok(None),
-        }
+        let come = come_within(&self.region, self.making, handle, (Mode::Read, wait))?;
+        let at = |(stayed, _)| Came::of((&self.region, stayed));
+        Ok(come.map(|it| LockedReadGuard { within: Within::new(at(it)) }))
     }
 
-    #[cold]
-    #[inline(never)]
     fn writer(
         &self,
         handle: &mut NodeHandle,
         wait: Wait,
     ) -> Result<Option<LockedWriteGuard<'_, T>>, LockError> {
-        match self.enter(handle, Mode::Write, wait)? {
-            Some(inside) => match self.making.check(inside.words()) {
-                Ok(()) => {
-                    inside.granted();
-                    Ok(Some(LockedWriteGuard::after_waiting(inside)))
-                }
-                Err(flaw) => Err(refused(&inside, flaw)),
-            },
-            None => Ok(None),
-        }
+        let come = come_within(&self.region, self.making, handle, (Mode::Write, wait))?;
+        let at = |stayed| Came::of((&self.region, stayed));
+        Ok(come.map(|(stayed, note)| LockedWriteGuard { within: Within::new(at(stayed)), note }))
     }
+}
+
+/// Comes in by the long way, for as long as it takes. What it answers is not a guard: that would have to lie in memory also for those who
+/// come in by the short one.
+#[cold]
+#[inline(never)]
+fn come(
+    region: &Region,
+    making: Making,
+    handle: &mut NodeHandle,
+    mode: Mode,
+) -> Result<(Stayed, Note), LockError> {
+    come_within(region, making, handle, (mode, Wait::Forever)).map(|come| come.expect("this wait has no end"))
+}
+
+/// The same within a time: None if that was too short.
+#[cold]
+#[inline(never)]
+fn come_within(
+    region: &Region,
+    making: Making,
+    handle: &mut NodeHandle,
+    (mode, wait): (Mode, Wait),
+) -> Result<Option<(Stayed, Note)>, LockError> {
+    let Some(inside) = region.enter(handle, mode, wait)? else { return Ok(None) };
+    if let Err(flaw) = making.check(inside.words()) {
+        return Err(refused(inside.into_came().rare(), flaw));
+    }
+    let mut note = Note(0);
+    if mode == Mode::Write {
+        inside.granted();
+        note = timed(inside.came().rare(), Note::new());
+    }
+    Ok(Some((inside.stay(), note)))
 }
 
 impl<'a, T> LockedReadGuard<'a, T> {
     #[inline(always)]
-    fn of(inside: Inside<'a>, making: Making) -> Result<Self, LockError> {
-        match making.check(inside.words()) {
-            Ok(()) => Ok(Self { inside, value: PhantomData }),
-            Err(flaw) => Err(refused(&inside, flaw)),
+    fn of(came: Came<'a>, making: Making) -> Result<Self, LockError> {
+        match making.check(came.words()) {
+            Ok(()) => Ok(Self { within: Within::new(came) }),
+            Err(flaw) => Err(refused(came.rare(), flaw)),
         }
     }
 
     /// Of a lock with copies: the node that has died, or was taken for dead, while one of its threads was inside to write, if nobody has
     /// written since. What it had begun is not here: the value is that of the last release.
     pub fn writer_that_died(&self) -> Option<NodeId> {
-        self.inside.writer_that_died()
+        self.within.came().writer_that_died()
     }
 }
 
 impl<'a, T> LockedWriteGuard<'a, T> {
     #[inline(always)]
-    fn of(inside: Inside<'a>, making: Making) -> Result<Self, LockError> {
-        match making.check(inside.words()) {
+    fn of(came: Came<'a>, making: Making) -> Result<Self, LockError> {
+        match making.check(came.words()) {
             Ok(()) => {
-                let fence = header::granted(inside.words());
+                let fence = header::granted(came.words());
                 let mut note = Note::new();
                 if fence.is_multiple_of(UNTIMED) {
-                    note = timed(&inside, note);
+                    note = timed(came.rare(), note);
                 }
-                Ok(Self { inside, note, value: PhantomData })
+                Ok(Self { within: Within::new(came), note })
             }
-            Err(flaw) => Err(refused(&inside, flaw)),
+            Err(flaw) => Err(refused(came.rare(), flaw)),
         }
-    }
-
-    fn after_waiting(inside: Inside<'a>) -> Self {
-        let note = timed(&inside, Note::new());
-        Self { inside, note, value: PhantomData }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn leave_noted(&self) {
-        if self.note.0 & 1 == 0 && std::thread::panicking() {
-            header::poison(self.inside.words());
-        }
-        self.note.since().into_iter().for_each(|since| self.inside.held_since(since));
     }
 
     /// The fencing number of this grant: no write grant of this value, before or after, by whomever, has had or will have it, and
     /// later ones have larger ones. A store outside the rack that remembers the largest one it was shown, and refuses what comes with
     /// a smaller one, is not changed by a holder that was taken for dead and does not know it yet.
     pub fn fence(&self) -> u64 {
-        header::fence(self.inside.words())
+        header::fence(self.within.came().words())
     }
 
     /// Of a lock with copies: the node that has died, or was taken for dead, while one of its threads was inside to write, if nobody has
     /// written since. What it had begun is not here: the value is that of the last release.
     pub fn writer_that_died(&self) -> Option<NodeId> {
-        self.inside.writer_that_died()
+        self.within.came().writer_that_died()
     }
 }
 
 #[cold]
 #[inline(never)]
-fn timed(inside: &Inside<'_>, note: Note) -> Note {
-    note.with(inside.watched_since())
+fn timed(rare: Rare<'_>, note: Note) -> Note {
+    note.with(Came::of(rare).watched_since())
+}
+
+/// A writer is about to leave of whom something is to be remembered.
+#[cold]
+#[inline(never)]
+fn leaves_noted(rare: Rare<'_>, note: Note) {
+    let came = Came::of(rare);
+    if note.0 & 1 == 0 && std::thread::panicking() {
+        header::poison(came.words());
+    }
+    note.since().into_iter().for_each(|since| came.held_since(since));
 }
 
 #[cold]
-fn refused(inside: &Inside<'_>, flaw: Flaw) -> LockError {
+#[inline(never)]
+fn refused(rare: Rare<'_>, flaw: Flaw) -> LockError {
+    let inside = Came::of(rare).stays();
     let addr = inside.addr();
     match flaw {
         Flaw::Poisoned => LockError::Poisoned { addr },
@@ -375,36 +408,42 @@ impl<T> fmt::Debug for Locked<T> {
 impl<T: FromBytes + Immutable> Deref for LockedReadGuard<'_, T> {
     type Target = T;
 
-    #[inline]
+    #[inline(always)]
     fn deref(&self) -> &T {
-        view::value(&self.inside, header::WORDS)
+        self.within.value()
     }
 }
 
 impl<T: FromBytes + Immutable> Deref for LockedWriteGuard<'_, T> {
     type Target = T;
 
-    #[inline]
+    #[inline(always)]
     fn deref(&self) -> &T {
-        view::value(&self.inside, header::WORDS)
+        self.within.value()
     }
 }
 
 impl<T: FromBytes + IntoBytes + Immutable> DerefMut for LockedWriteGuard<'_, T> {
-    #[inline]
+    #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
-        view::value_mut(&mut self.inside, header::WORDS)
+        self.within.value_mut()
     }
 }
 
 impl<T> Drop for LockedWriteGuard<'_, T> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
-        if self.note.0 != 0 {
-            self.leave_noted();
-        } else if std::thread::panicking() {
-            header::poison(self.inside.words());
+        if self.note.0 != 0 || std::thread::panicking() {
+            leaves_noted(self.within.came().rare(), self.note);
         }
+        self.within.leave();
+    }
+}
+
+impl<T> Drop for LockedReadGuard<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.within.leave();
     }
 }
 

@@ -269,8 +269,7 @@ impl LockCopies {
 
     #[inline]
     fn slot(&self, slot: u32) -> Slot<'_> {
-        let words = self.slots.get(slot as usize * SLOT_WORDS, SLOT_WORDS);
-        Slot(words.try_into().expect("a slot has so many words"))
+        Slot(self.slots.part(slot as usize))
     }
 
     #[inline]

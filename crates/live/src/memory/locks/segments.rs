@@ -33,9 +33,18 @@ impl Segments {
     /// The words `at` to `at + len`, which lie in one segment that is there.
     #[inline]
     pub(super) fn get(&self, at: usize, len: usize) -> &[AtomicU64] {
-        match self.first.get().get(at..at + len) {
+        match self.first.get().get(at..).and_then(|rest| rest.get(..len)) {
             Some(words) => words,
             None => self.get_more(at, len),
+        }
+    }
+
+    /// The `number`th part of `N` words, of which segments have a whole number.
+    #[inline]
+    pub(super) fn part<const N: usize>(&self, number: usize) -> &[AtomicU64; N] {
+        match self.first.get().as_chunks().0.get(number) {
+            Some(part) => part,
+            None => self.get_more(number * N, N).as_array().expect("it has so many words"),
         }
     }
 
@@ -65,6 +74,10 @@ mod tests {
         }
         for at in 0..136 {
             assert_eq!(segments.get(at, 1)[0].load(Relaxed), at as u64 + 1);
+        }
+        for part in 0..17 {
+            let words: &[AtomicU64; 8] = segments.part(part);
+            assert_eq!(words[7].load(Relaxed), part as u64 * 8 + 8);
         }
         assert_eq!(segments.get(40, 32)[31].load(Relaxed), 72);
     }

@@ -58,15 +58,16 @@ impl<'a> RegionsReadGuard<'a> {
     /// # Errors
     /// [`Error::Broken`], and the guard as it was, if that is no lock over regions.
     pub fn of_bytes(guard: BytesReadGuard<'a>) -> Result<Self, (Error, BytesReadGuard<'a>)> {
-        match is_list(&guard.inside) {
-            Ok(()) => Ok(Self { inside: guard.inside }),
+        match is_list(guard.inside()) {
+            Ok(()) => Ok(Self { inside: guard.into_inside() }),
             Err(why) => Err((why, guard)),
         }
     }
 
     /// The guard that this was made of.
     pub fn into_bytes(self) -> BytesReadGuard<'a> {
-        BytesReadGuard { len: size_of_val(self.inside.words()), inside: self.inside }
+        let len = size_of_val(self.inside.words());
+        BytesReadGuard::new(self.inside, len)
     }
 }
 
@@ -106,7 +107,7 @@ impl RegionsReadGuard<'_> {
     /// Of a lock with copies: the node that has died, or was taken for dead, while one of its threads was inside to write, if nobody has
     /// written since. What it had begun is not here: the regions are those of the last release.
     pub fn writer_that_died(&self) -> Option<NodeId> {
-        self.inside.writer_that_died()
+        self.inside.came().writer_that_died()
     }
 
     /// Which version of the regions this is.
@@ -161,9 +162,9 @@ impl<'a> RegionsWriteGuard<'a> {
     /// # Errors
     /// As for [`RegionsReadGuard::of_bytes`].
     pub fn of_bytes(guard: BytesWriteGuard<'a>) -> Result<Self, (Error, BytesWriteGuard<'a>)> {
-        match is_list(&guard.inside) {
+        match is_list(guard.inside()) {
             Ok(()) => {
-                let regions = RegionsReadGuard { inside: guard.inside };
+                let regions = RegionsReadGuard { inside: guard.into_inside() };
                 Ok(Self { regions, was_panicking: std::thread::panicking() })
             }
             Err(why) => Err((why, guard)),
@@ -173,8 +174,9 @@ impl<'a> RegionsWriteGuard<'a> {
     /// The guard that this was made of.
     pub fn into_bytes(self) -> BytesWriteGuard<'a> {
         let stays = ManuallyDrop::new(self);
-        let inside = stays.regions.inside.moved();
-        BytesWriteGuard { len: size_of_val(inside.words()), inside }
+        let inside = stays.regions.inside.came().stays();
+        let len = size_of_val(inside.words());
+        BytesWriteGuard::new(inside, len)
     }
 
     /// Takes all regions away, and makes these.

@@ -277,7 +277,7 @@ impl LockedRegions {
 
     fn enter(&self, handle: &mut NodeHandle, mode: Mode, wait: Wait) -> Result<Option<Inside<'_>>, Error> {
         match self.region.enter_here(handle, mode) {
-            Some(inside) => Ok(Some(inside)),
+            Some(came) => Ok(Some(came.stays())),
             None => self.region.enter(handle, mode, wait),
         }
     }
