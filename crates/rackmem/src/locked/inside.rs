@@ -358,7 +358,7 @@ impl<'a> Came<'a> {
         Inside(self)
     }
 
-    /// For what happens rarely.
+    /// For what happens rarely, while the thread is inside: [`Came::of`] finds its copy again.
     #[inline(always)]
     pub(super) fn rare(self) -> Rare<'a> {
         (self.region, Stayed { node: self.how.node(), mode: self.how.mode(), copy: self.entered.number() })
@@ -409,28 +409,27 @@ impl<'a> Came<'a> {
         self.region.inner.memory(self.how.node()).locks.watches()
     }
 
-    /// The last to leave a gate that was closed has to say so.
+    /// The last to leave a gate that was closed has to say so. It has left: the copy may be another lock's by now, so nothing of it is
+    /// looked at; unless it is a copy of this thread's own, which stays until it is given back here.
     #[cold]
     #[inline(never)]
-    fn tell(rare: Rare<'a>) {
-        let it = Self::of(rare);
-        let (Region { inner, addr, len, .. }, node, mode) = (it.region, it.how.node(), it.how.mode());
+    fn tell((region, Stayed { node, mode, copy }): Rare<'_>) {
+        let Region { inner, addr, len, .. } = region;
+        let copies = &inner.memory(node).locks;
         if let Some(attached) = inner.attached() {
             // Every copy's gate is closed there.
-            return attached.left(&inner.memory(node).locks, it.entered, mode);
+            return attached.left(copies, copies.inside(copy), mode);
         }
-        if mode == Mode::Write
-            && let Some(watch) = it.watches().of(*addr)
-        {
-            watch.left(it.watches().now());
+        let watch = if mode == Mode::Write { copies.watches().of(*addr) } else { None };
+        if let Some(watch) = &watch {
+            watch.left(copies.watches().now());
         }
         if inner.is_lasting(*addr) {
-            if mode == Mode::Write
-                && let (Some(watch), Some(fence)) = (it.watches().of(*addr), it.words().get(1))
-            {
+            let own = copies.inside(copy);
+            if let (Some(watch), Some(fence)) = (&watch, own.words().get(1)) {
                 watch.saw(fence.load(Relaxed));
             }
-            return lasting::left(inner, (*addr, *len), (node, mode), it.entered);
+            return lasting::left(inner, (*addr, *len), (node, mode), own);
         }
         inner.at(node, &mut ThreadContext::new(addr.bits())).left(*addr);
     }

@@ -20,8 +20,9 @@ use super::inside::{Came, Inside};
 #[repr(C)]
 pub(super) struct Within<'a, T, const WRITES: bool> {
     came: Came<'a>,
-    /// It is lent, and may be changed: no other `T` will do.
-    value: PhantomData<(&'a T, fn(T) -> T)>,
+    value: PhantomData<&'a T>,
+    /// It may be changed: no subtype will do.
+    exact: PhantomData<fn(T) -> T>,
 }
 
 impl<'a, T, const WRITES: bool> Within<'a, T, WRITES> {
@@ -32,7 +33,7 @@ impl<'a, T, const WRITES: bool> Within<'a, T, WRITES> {
         const { is_aligned::<T>() };
         assert!(came.words().len() * 8 >= header::BYTES + size_of::<T>(), "the region holds the value");
         assert!(came.mode() == Self::MODE, "only a writer writes");
-        Self { came, value: PhantomData }
+        Self { came, value: PhantomData, exact: PhantomData }
     }
 
     /// The thread.
