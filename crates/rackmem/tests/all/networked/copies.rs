@@ -8,7 +8,7 @@ use rackmem::{ChainsConfig, Config, Error, GlobalAddr, Nanos, NodeId};
 
 use crate::chains_everywhere::copies::copies;
 use crate::chains_everywhere::{assert_linearizable, history_on};
-use crate::networked::rig::{Processes, until};
+use crate::networked::rig::{Processes, until, until_or_say};
 
 /// A store in the memories of nodes 0 to 2, whose metadata server and clients are at others, or at a memory that is not going to die.
 fn store_of(rack: &Processes, many: usize, memories: u16, server: u16) -> GlobalAddr {
@@ -247,7 +247,16 @@ fn until_replaced(rack: &Processes, dead: &[usize]) {
         let counts = rack.nodes[*node].chain_counts();
         counts.stores == 1 && counts.missing == 0
     };
-    until(|| live.iter().any(is_whole).then_some(()));
+    // A living node that was taken for dead, on a busy machine, is seen here.
+    let say = || {
+        let node = |node: &usize| {
+            let it = &rack.nodes[*node];
+            let up: Vec<bool> = (0..rack.nodes.len()).map(|other| it.is_up(NodeId(other as u16))).collect();
+            format!("node {node}: fenced {}, up {up:?}, {:?}\n", it.is_fenced(), it.chain_counts())
+        };
+        format!("after {dead:?} died:\n{}", live.iter().map(node).collect::<String>())
+    };
+    until_or_say(|| live.iter().any(is_whole).then_some(()), say);
 }
 
 /// Clients at nodes 3 and 4, while one home after the other dies, each when what the last one had has been copied; and whoever has the

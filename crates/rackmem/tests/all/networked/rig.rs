@@ -337,13 +337,18 @@ fn stop(switch: Option<SwitchThread>) {
 }
 
 /// Looks until there is something, for a while.
-pub(crate) fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(look: impl FnMut() -> Option<T>) -> T {
+    until_or_say(look, || "it did not happen".to_owned())
+}
+
+/// The same; and what there is to be said if it never comes.
+pub(crate) fn until_or_say<T>(mut look: impl FnMut() -> Option<T>, say: impl Fn() -> String) -> T {
     let began = Instant::now();
     loop {
         if let Some(found) = look() {
             return found;
         }
-        assert!(began.elapsed() < Duration::from_secs(30), "it did not happen");
+        assert!(began.elapsed() < Duration::from_secs(30), "{}", say());
         std::thread::sleep(Duration::from_millis(5));
     }
 }
