@@ -243,6 +243,8 @@ fn until_replaced(rack: &Processes, dead: &[usize]) {
         let mut lost = || here.alloc(8, last, rackmem::Discipline::Coherent).err();
         until(|| lost().filter(|why| matches!(why, Error::NodeDown { .. })));
     }
+    // A node's device, by which copies are missed, hears of a death after its other machines: at once, if it has a processor.
+    std::thread::sleep(Duration::from_millis(200));
     let is_whole = |node: &usize| {
         let counts = rack.nodes[*node].chain_counts();
         counts.stores == 1 && counts.missing == 0
