@@ -1,6 +1,5 @@
 //! A region of plain bytes behind a lock that carries it.
 
-use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use wire::{GlobalAddr, Mode, NodeId};
 
 use super::header;
 use super::held::HeldLock;
-use super::inside::{Inside, Region, at_most};
+use super::inside::{InsideTo, Region, at_most};
 use super::regions::LockedRegions;
 use super::view;
 use crate::error::Error;
@@ -39,15 +38,15 @@ pub struct LockedBytes {
 /// The bytes, to be read. The lock is released when this is dropped.
 #[must_use = "the lock is released when this is dropped"]
 pub struct BytesReadGuard<'a> {
-    inside: ManuallyDrop<Inside<'a>>,
-    len: usize,
+    pub(super) inside: InsideTo<'a, false>,
+    pub(super) len: usize,
 }
 
 /// The bytes, to be written. The lock is released when this is dropped.
 #[must_use = "the lock is released when this is dropped"]
 pub struct BytesWriteGuard<'a> {
-    inside: ManuallyDrop<Inside<'a>>,
-    len: usize,
+    pub(super) inside: InsideTo<'a, true>,
+    pub(super) len: usize,
 }
 
 impl NodeHandle {
@@ -200,7 +199,7 @@ impl LockedBytes {
         is_right: impl FnOnce(&[AtomicU64]) -> bool,
     ) -> Option<BytesReadGuard<'_>> {
         let inside = self.region.enter_here_if(handle, Mode::Read, is_right)?.stays();
-        Some(BytesReadGuard::new(inside, self.len))
+        Some(BytesReadGuard { inside: InsideTo::new(inside), len: self.len })
     }
 
     /// The bytes to write, as [`LockedBytes::read_here`]. Of [`NodeHandle::locked_bytes`], the caller raises the fencing number: it looks at
@@ -212,7 +211,7 @@ impl LockedBytes {
         is_right: impl FnOnce(&[AtomicU64]) -> bool,
     ) -> Option<BytesWriteGuard<'_>> {
         let inside = self.region.enter_here_if(handle, Mode::Write, is_right)?.stays();
-        Some(BytesWriteGuard::new(inside, self.len))
+        Some(BytesWriteGuard { inside: InsideTo::new(inside), len: self.len })
     }
 
     #[inline(always)]
@@ -221,7 +220,7 @@ impl LockedBytes {
             Some(came) => Some(came.stays()),
             None => self.region.enter(handle, Mode::Read, wait)?,
         };
-        Ok(inside.map(|inside| BytesReadGuard::new(inside, self.len)))
+        Ok(inside.map(|inside| BytesReadGuard { inside: InsideTo::new(inside), len: self.len }))
     }
 
     #[inline(always)]
@@ -235,30 +234,7 @@ impl LockedBytes {
         {
             inside.granted();
         }
-        Ok(inside.map(|inside| BytesWriteGuard::new(inside, self.len)))
-    }
-}
-
-impl<'a> BytesReadGuard<'a> {
-    #[inline(always)]
-    pub(super) const fn new(inside: Inside<'a>, len: usize) -> Self {
-        Self { inside: ManuallyDrop::new(inside), len }
-    }
-
-    /// The thread, which does not leave with the guard.
-    pub(super) fn into_inside(self) -> Inside<'a> {
-        ManuallyDrop::new(self).inside.came().stays()
-    }
-
-    pub(super) fn inside(&self) -> &Inside<'a> {
-        &self.inside
-    }
-}
-
-impl Drop for BytesReadGuard<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.inside.leave(Mode::Read);
+        Ok(inside.map(|inside| BytesWriteGuard { inside: InsideTo::new(inside), len: self.len }))
     }
 }
 
@@ -282,29 +258,6 @@ impl Deref for BytesReadGuard<'_> {
     #[inline]
     fn deref(&self) -> &[u8] {
         view::bytes(&self.inside, self.len)
-    }
-}
-
-impl<'a> BytesWriteGuard<'a> {
-    #[inline(always)]
-    pub(super) const fn new(inside: Inside<'a>, len: usize) -> Self {
-        Self { inside: ManuallyDrop::new(inside), len }
-    }
-
-    /// The thread, which does not leave with the guard.
-    pub(super) fn into_inside(self) -> Inside<'a> {
-        ManuallyDrop::new(self).inside.came().stays()
-    }
-
-    pub(super) fn inside(&self) -> &Inside<'a> {
-        &self.inside
-    }
-}
-
-impl Drop for BytesWriteGuard<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.inside.leave(Mode::Write);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Entering and leaving the copy of a lock, whatever it guards.
 
 use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -446,12 +447,6 @@ impl Inside<'_> {
         self.0.mode()
     }
 
-    /// As [`Came::leave`], of a thread for which nothing leaves any more.
-    #[inline(always)]
-    pub(super) fn leave(&self, mode: Mode) {
-        self.0.leave(mode);
-    }
-
     /// A writer has come in, by the long way, to a region that has a header: its fencing number grows. If a daemon has the lock for
     /// this process, it has grown there, where it stays if this process dies.
     #[cold]
@@ -535,5 +530,45 @@ impl Drop for Inside<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         self.0.leave(self.0.mode());
+    }
+}
+
+/// A thread inside a copy, to read it or to write it: which of them is known when this is compiled, so that leaving costs less. Leaves when
+/// it is dropped.
+pub(super) struct InsideTo<'a, const WRITES: bool>(ManuallyDrop<Inside<'a>>);
+
+impl<'a, const WRITES: bool> InsideTo<'a, WRITES> {
+    /// The thread, which has come in that way.
+    #[inline(always)]
+    pub(super) const fn new(inside: Inside<'a>) -> Self {
+        Self(ManuallyDrop::new(inside))
+    }
+
+    /// The thread, which leaves when that is dropped.
+    pub(super) fn into_inside(self) -> Inside<'a> {
+        ManuallyDrop::new(self).came().stays()
+    }
+}
+
+impl<'a, const WRITES: bool> Deref for InsideTo<'a, WRITES> {
+    type Target = Inside<'a>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Inside<'a> {
+        &self.0
+    }
+}
+
+impl<const WRITES: bool> DerefMut for InsideTo<'_, WRITES> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl<const WRITES: bool> Drop for InsideTo<'_, WRITES> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.0.0.leave(if WRITES { Mode::Write } else { Mode::Read });
     }
 }

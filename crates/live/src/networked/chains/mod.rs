@@ -122,8 +122,10 @@ impl NetworkedNode {
         let servers: Vec<_> = self.chains.servers().values().cloned().collect();
         let mut sum = ServerCounts::default();
         for server in servers {
+            // In this order: otherwise one that takes over in between has a store, and misses nothing.
+            let counts = server.counts();
             let (missing, bytes_missing) = if server.leads() { self.missing(&server) } else { (0, 0) };
-            sum.add(&ServerCounts { missing, bytes_missing, ..server.counts() });
+            sum.add(&ServerCounts { missing, bytes_missing, ..counts });
         }
         sum
     }

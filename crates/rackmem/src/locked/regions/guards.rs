@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::handle::NodeHandle;
 use crate::locked::bytes::{BytesReadGuard, BytesWriteGuard};
 use crate::locked::header;
-use crate::locked::inside::{Inside, Version};
+use crate::locked::inside::{Inside, InsideTo, Version};
 use crate::locked::view;
 
 /// The regions, to be read. The lock is released when this is dropped.
@@ -58,8 +58,8 @@ impl<'a> RegionsReadGuard<'a> {
     /// # Errors
     /// [`Error::Broken`], and the guard as it was, if that is no lock over regions.
     pub fn of_bytes(guard: BytesReadGuard<'a>) -> Result<Self, (Error, BytesReadGuard<'a>)> {
-        match is_list(guard.inside()) {
-            Ok(()) => Ok(Self { inside: guard.into_inside() }),
+        match is_list(&guard.inside) {
+            Ok(()) => Ok(Self { inside: guard.inside.into_inside() }),
             Err(why) => Err((why, guard)),
         }
     }
@@ -67,7 +67,7 @@ impl<'a> RegionsReadGuard<'a> {
     /// The guard that this was made of.
     pub fn into_bytes(self) -> BytesReadGuard<'a> {
         let len = size_of_val(self.inside.words());
-        BytesReadGuard::new(self.inside, len)
+        BytesReadGuard { inside: InsideTo::new(self.inside), len }
     }
 }
 
@@ -162,9 +162,9 @@ impl<'a> RegionsWriteGuard<'a> {
     /// # Errors
     /// As for [`RegionsReadGuard::of_bytes`].
     pub fn of_bytes(guard: BytesWriteGuard<'a>) -> Result<Self, (Error, BytesWriteGuard<'a>)> {
-        match is_list(guard.inside()) {
+        match is_list(&guard.inside) {
             Ok(()) => {
-                let regions = RegionsReadGuard { inside: guard.into_inside() };
+                let regions = RegionsReadGuard { inside: guard.inside.into_inside() };
                 Ok(Self { regions, was_panicking: std::thread::panicking() })
             }
             Err(why) => Err((why, guard)),
@@ -176,7 +176,7 @@ impl<'a> RegionsWriteGuard<'a> {
         let stays = ManuallyDrop::new(self);
         let inside = stays.regions.inside.came().stays();
         let len = size_of_val(inside.words());
-        BytesWriteGuard::new(inside, len)
+        BytesWriteGuard { inside: InsideTo::new(inside), len }
     }
 
     /// Takes all regions away, and makes these.
