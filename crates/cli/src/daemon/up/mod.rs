@@ -11,8 +11,9 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rackmem::RackFile;
+use rackmem::attach::socket_of;
 use rackmem::rack_file::{Given, TransportKind};
+use rackmem::{NodeId, RackFile};
 use status::ask;
 use status::document::Status;
 use tracing::{info, warn};
@@ -130,6 +131,8 @@ fn rack_name(text: &str) -> Result<String, String> {
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Between two lines that say whom a rack still waits for.
 const SAY_EVERY: Duration = Duration::from_secs(5);
+/// How long a node that is in the rack may take until applications can attach. It says why if they never can.
+const MOST_SERVING: Duration = Duration::from_secs(5);
 /// How long children may take to end before they are killed.
 const MOST_ENDING: Duration = Duration::from_secs(5);
 
@@ -206,6 +209,7 @@ fn watch(
     stop: &Interrupt,
 ) -> Result<(), Fault> {
     let mut ready = false;
+    let mut up_since = None;
     let mut say_at = Instant::now() + SAY_EVERY;
     while !stop.requested() {
         for child in &mut *children {
@@ -228,7 +232,11 @@ fn watch(
         if !ready {
             let status = ask::ask(file);
             if status.as_ref().is_ok_and(|status| is_up(status, with_process)) {
-                ready = true;
+                let since: Instant = *up_since.get_or_insert_with(Instant::now);
+                // Whoever reads that the rack is up may attach at once.
+                ready = serves_applications(file, with_process) || since.elapsed() >= MOST_SERVING;
+            }
+            if ready {
                 output::print(&banner(file, with, with_process))?;
             } else if Instant::now() >= say_at {
                 say_at += SAY_EVERY;
@@ -256,6 +264,11 @@ fn counted(nodes: u16) -> String {
 fn is_up(status: &Status, with_process: u16) -> bool {
     let up = status.nodes.iter().filter(|node| node.up && node.id < with_process).count();
     status.phase == "running" && up == usize::from(with_process)
+}
+
+/// Applications can attach to every node that has a process.
+fn serves_applications(file: &RackFile, with_process: u16) -> bool {
+    (0..with_process).all(|node| socket_of(file, NodeId(node)).exists())
 }
 
 /// What carries the messages, as one would ask for it.
