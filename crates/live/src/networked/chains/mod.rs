@@ -231,6 +231,7 @@ impl NetworkedNode {
             match self.ask_what_it_is(context, leader, wanted) {
                 Ok(now) if now.is(store) => return Ok(now),
                 Ok(_) => return Err(Refusal::Unallocated.into()),
+                Err(Failure::Refused(Refusal::Lost)) => return Err(Refusal::NodeDown.into()),
                 Err(Failure::Refused(Refusal::NodeDown)) => {}
                 Err(why) => return Err(why),
             }
@@ -256,7 +257,8 @@ impl NetworkedNode {
         }
     }
 
-    /// Asks all nodes for a store that a backup looks after. Locked: one is about to. Broken: somebody has not said.
+    /// Asks all nodes for a store that a backup looks after. Locked: one is about to. Broken: somebody has not said. Node down: nobody
+    /// does, or one does that cannot go on.
     fn look_for(
         &self,
         context: &mut ThreadContext,
@@ -268,6 +270,7 @@ impl NetworkedNode {
         for node in all.filter(|node| self.incarnation_of(*node).is_some()) {
             match self.ask_what_it_is(context, node, wanted) {
                 Ok(store) if is_it(&store) => return Ok(store),
+                Err(Failure::Refused(Refusal::Lost)) => return Err(Refusal::NodeDown.into()),
                 Err(why @ (Failure::Broken | Failure::Refused(Refusal::Locked))) => found = Err(why),
                 _ => {}
             }
@@ -347,6 +350,9 @@ impl Chains for NetworkedNode {
         loop {
             let at_its_home = self.ask_what_it_is(context, wanted.addr.home(), wanted);
             let Err(why @ Failure::Refused(_)) = at_its_home else { return at_its_home };
+            if why == Refusal::Lost.into() {
+                return Err(Refusal::NodeDown.into());
+            }
             // It may be one whose name died with a node, and that a backup looks after, or is about to.
             match self.look_for(context, wanted, |_| true) {
                 Err(Failure::Broken | Failure::Refused(Refusal::Locked)) => {

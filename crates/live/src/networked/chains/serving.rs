@@ -62,10 +62,10 @@ impl NetworkedNode {
             }
             Ask::Describe { life, failed_too } => {
                 let server = self.server_or_why(addr, life)?;
+                // Not that a node is down: who asks could take it for this one, and wait for a backup.
                 match server.failed().filter(|_| !failed_too) {
                     None => Ok(Reply::Words(store_words(&server.store()).into())),
-                    Some(Failure::Refused(why)) => Err(why),
-                    Some(_) => Err(Refusal::NodeDown),
+                    Some(_) => Err(Refusal::Lost),
                 }
             }
             Ask::Stop { store, generation } => {
