@@ -49,7 +49,7 @@ pub use locked::{
     Part, Parts, PartsGuard, PartsReadGuard, PartsWriteGuard, RegionsError, RegionsReadGuard,
     RegionsWriteGuard, region_of,
 };
-pub use memory::{LockMemory, Memory, block_on};
+pub use memory::{BlockMemory, LockMemory, Memory, block_on};
 /// Bytes that a node's cache keeps for every block that it has capacity for, beside the block.
 pub const METADATA_BYTES_PER_FRAME: usize = live::memory::Cache::METADATA_BYTES_PER_FRAME;
 pub use dataplane;

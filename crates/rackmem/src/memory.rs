@@ -9,7 +9,8 @@
 //! Whatever lies inside one block: an aligned word always, and any range that does not cross a block
 //! boundary. Ranges that cross one are read and written block by block.
 //!
-//! [`LockMemory`] is a [`Memory`] with the rack's locks: what is read and written inside a lock is atomic as a whole.
+//! [`BlockMemory`] is a [`Memory`] whose blocks have locks, and [`LockMemory`] one with the rack's locks that carry their data: what is
+//! read and written inside a lock of either kind is atomic as a whole for all who take that lock.
 
 use core::future::Future;
 use core::pin::pin;
@@ -20,7 +21,7 @@ use wire::{BlockSize, Discipline, GlobalAddr, Nanos, NodeId};
 
 use crate::error::Error;
 use crate::handle::NodeHandle;
-use crate::lock::LockMode;
+use crate::lock::{BlockLock, LockMode};
 
 /// One worker's view of the rack's memory.
 pub trait Memory {
@@ -171,6 +172,24 @@ pub trait LockMemory: Memory {
     fn free_locked(&mut self, addr: GlobalAddr, len: usize) -> impl Future<Output = Result<(), Error>>;
 }
 
+/// One worker's view of a rack whose blocks have locks (Concordia, section 6): readers share one, and a writer has it alone.
+pub trait BlockMemory: Memory {
+    /// A lock that is held.
+    type HeldBlock;
+
+    /// Takes the lock of the block that `addr` is in; none if somebody has it in a conflicting mode.
+    ///
+    /// Fails if there is no such block, or if the node holds as many locks as it can ([`Error::TooManyLocks`]).
+    fn try_lock_block(
+        &mut self,
+        addr: GlobalAddr,
+        mode: LockMode,
+    ) -> impl Future<Output = Result<Option<Self::HeldBlock>, Error>>;
+
+    /// Releases a lock.
+    fn unlock_block(&mut self, held: Self::HeldBlock) -> impl Future<Output = ()>;
+}
+
 /// Runs a future that never waits for anything but the rack: on a live rack that is one poll.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
@@ -251,5 +270,17 @@ impl Memory for NodeHandle {
 
     async fn free(&mut self, addr: GlobalAddr) -> Result<(), Error> {
         NodeHandle::free(self, addr)
+    }
+}
+
+impl BlockMemory for NodeHandle {
+    type HeldBlock = BlockLock;
+
+    async fn try_lock_block(&mut self, addr: GlobalAddr, mode: LockMode) -> Result<Option<BlockLock>, Error> {
+        Self::try_lock_block(self, addr, mode)
+    }
+
+    async fn unlock_block(&mut self, held: BlockLock) {
+        drop(held);
     }
 }

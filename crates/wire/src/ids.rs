@@ -26,7 +26,8 @@ impl fmt::Display for NodeId {
 pub struct SlotId(pub u16);
 
 impl SlotId {
-    /// Requester slots that a node has. The switch's per-requester arrays are sized by it.
+    /// Requester slots that a node has. The switch's per-requester arrays are sized by it. (Nodes of simulated racks can have more,
+    /// in multiples of this, for block locks alone.)
     pub const PER_NODE: usize = 64;
     /// The slot of the home agent's migration events (ADD-TO-SWITCH, REMOVE-FROM-SWITCH).
     pub const MIGRATION: Self = Self(Self::PER_NODE as u16 - 1);
@@ -55,9 +56,39 @@ pub struct RequesterId {
 }
 
 impl RequesterId {
-    /// A dense number, for tables with [`SlotId::PER_NODE`] rows a node.
+    /// Rows of all nodes that a rack can have, of [`SlotId::PER_NODE`] slots each.
+    const OF_ALL_NODES: usize = crate::Copyset::NODES * SlotId::PER_NODE;
+
+    /// A number for tables with a row for each requester: dense where nodes have [`SlotId::PER_NODE`] slots.
     pub const fn index(self) -> usize {
-        self.node.index() * SlotId::PER_NODE + self.slot.index()
+        let (part, slot) = (self.slot.index() / SlotId::PER_NODE, self.slot.index() % SlotId::PER_NODE);
+        part * Self::OF_ALL_NODES + self.node.index() * SlotId::PER_NODE + slot
+    }
+
+    /// The requester with this number.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn of(index: usize) -> Self {
+        let narrow = |n: usize| u16::try_from(n).expect("a node has fewer than 2^16 slots");
+        let (part, row) = (index / Self::OF_ALL_NODES, index % Self::OF_ALL_NODES);
+        let slot = part * SlotId::PER_NODE + row % SlotId::PER_NODE;
+        Self { node: NodeId(narrow(row / SlotId::PER_NODE)), slot: SlotId(narrow(slot)) }
+    }
+
+    /// Rows of a table for so many nodes, which have so many slots more than [`SlotId::PER_NODE`] each.
+    pub const fn rows(nodes: usize, more_slots: usize) -> usize {
+        if more_slots == 0 {
+            nodes * SlotId::PER_NODE
+        } else {
+            (1 + more_slots / SlotId::PER_NODE) * Self::OF_ALL_NODES
+        }
+    }
+
+    /// Which rows of a table of so many are a node's.
+    pub fn rows_of(node: NodeId, rows: usize) -> impl Iterator<Item = core::ops::Range<usize>> {
+        let first = (node.index() * SlotId::PER_NODE..rows).step_by(Self::OF_ALL_NODES);
+        first.map(|first| first..first + SlotId::PER_NODE)
     }
 }
 
@@ -144,6 +175,29 @@ impl Endpoint {
             4 => Some(Self::Allocator(n)),
             5 => Some(Self::Shadow(n)),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_requester_has_a_row_of_its_own() {
+        for (nodes, more_slots) in [(1, 0), (3, 0), (64, 0), (3, 128)] {
+            let rows = RequesterId::rows(nodes, more_slots);
+            let mut seen = alloc::vec![false; rows];
+            for node in (0..nodes as u16).map(NodeId) {
+                let own: alloc::vec::Vec<usize> = RequesterId::rows_of(node, rows).flatten().collect();
+                assert_eq!(own.len(), SlotId::PER_NODE + more_slots);
+                for slot in (0..own.len() as u16).map(SlotId) {
+                    let requester = RequesterId { node, slot };
+                    let row = requester.index();
+                    assert!(own.contains(&row) && !core::mem::replace(&mut seen[row], true));
+                    assert_eq!(RequesterId::of(row), requester);
+                }
+            }
         }
     }
 }

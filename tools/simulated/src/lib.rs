@@ -32,7 +32,7 @@ mod lock;
 mod rack;
 
 pub use handle::{Done, Shape, SimulatedHandle, WorkTime};
-pub use lock::SimulatedLock;
+pub use lock::{SimulatedBlockLock, SimulatedLock};
 pub use rack::{SimulatedConfig, SimulatedRack};
 pub use sim::coherence::Contents;
 pub use sim::fault;

@@ -1,10 +1,10 @@
-//! [`LockMemory`] on a thread of a simulated rack.
+//! [`LockMemory`] and [`BlockMemory`] on a thread of a simulated rack.
 
 use node::Window;
-use rackmem::{Error, LockMemory, LockMode, region_of};
+use rackmem::{BlockMemory, Error, LockMemory, LockMode, region_of};
 use sim::joint::Joint;
 use sim::rack::Inside;
-use sim::system::Want;
+use sim::system::{System, Want};
 use wire::{GlobalAddr, Refusal};
 
 use crate::handle::SimulatedHandle;
@@ -101,5 +101,30 @@ impl LockMemory for SimulatedHandle<Joint> {
                 freed.and(ended).map_err(|why| Error::refused(why, addr, len as u64))
             }
         }
+    }
+}
+
+/// A block's lock that is held on a simulated rack, until it is given to [`BlockMemory::unlock_block`].
+#[must_use = "the lock is held until it is given back"]
+#[derive(Debug)]
+pub struct SimulatedBlockLock(u64);
+
+impl<S: System> BlockMemory for SimulatedHandle<S> {
+    type HeldBlock = SimulatedBlockLock;
+
+    async fn try_lock_block(
+        &mut self,
+        addr: GlobalAddr,
+        mode: LockMode,
+    ) -> Result<Option<SimulatedBlockLock>, Error> {
+        match self.handle.lock(addr, mode == LockMode::Write, true).await {
+            Ok(token) => Ok(Some(SimulatedBlockLock(token))),
+            Err(Refusal::Locked) => Ok(None),
+            Err(why) => Err(Error::refused(why, addr, 0)),
+        }
+    }
+
+    async fn unlock_block(&mut self, held: SimulatedBlockLock) {
+        self.handle.unlock(held.0).await.expect("what is held can be released");
     }
 }

@@ -1,13 +1,11 @@
 //! Deliveries (clause 2.7): the oldest new order of each district, in one transaction.
 
-use rackmem::Memory;
-
 use super::draw::Draw;
 use super::schema::{
     CUSTOMER, DISTRICTS, NEW_ORDER, ORDER, ORDER_LINE, customer, in_district, line, of_line, order,
 };
 use super::worker::{Home, there};
-use crate::tx::{Client, Error};
+use crate::tx::{Client, Error, Locking};
 
 /// What a terminal asks for.
 pub(super) struct Delivery {
@@ -19,9 +17,9 @@ impl Delivery {
         Self { carrier: draw.number(1, 10) }
     }
 
-    pub(super) async fn run<M: Memory>(
+    pub(super) async fn run<L, M: Locking<L>>(
         &self,
-        client: &mut Client,
+        client: &mut Client<L>,
         mem: &mut M,
         home: u64,
     ) -> Result<(), Error> {

@@ -24,8 +24,8 @@ pub(super) fn row(table: Table, words: &[u64]) -> Vec<u8> {
     bytes
 }
 
-struct Loader<'a, M> {
-    client: &'a mut Client,
+struct Loader<'a, L, M> {
+    client: &'a mut Client<L>,
     mem: &'a mut M,
     draw: Draw,
     scale: Scale,
@@ -37,8 +37,8 @@ struct Loader<'a, M> {
 ///
 /// # Errors
 /// If the rack's memory fails or is full.
-pub async fn load<M: Memory>(
-    client: &mut Client,
+pub async fn load<L, M: Memory>(
+    client: &mut Client<L>,
     mem: &mut M,
     (scale, warehouse): (Scale, u64),
     seed: u64,
@@ -58,7 +58,7 @@ pub async fn load<M: Memory>(
     Ok(())
 }
 
-impl<M: Memory> Loader<'_, M> {
+impl<L, M: Memory> Loader<'_, L, M> {
     async fn add(&mut self, table: Table, key: u128, more_keys: &[u128], bytes: &[u8]) -> Result<(), Error> {
         self.client.load(self.mem, (table, key), more_keys, bytes).await?;
         self.rows.fetch_add(1, Relaxed);

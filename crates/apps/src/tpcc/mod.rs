@@ -42,4 +42,4 @@ mod worker;
 pub use consistency::{Broken, check};
 pub use load::load;
 pub use schema::{Scale, TABLES};
-pub use worker::{Done, Transaction, Worker};
+pub use worker::{Done, Mix, Transaction, Worker};

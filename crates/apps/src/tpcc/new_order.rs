@@ -1,7 +1,5 @@
 //! New orders (clause 2.4).
 
-use rackmem::Memory;
-
 use super::draw::Draw;
 use super::load::row;
 use super::schema::{
@@ -9,7 +7,7 @@ use super::schema::{
     district, in_district, item, of_district, of_item, of_line, of_warehouse, stock, warehouse,
 };
 use super::worker::{Home, there};
-use crate::tx::{Client, Error};
+use crate::tx::{Client, Error, Locking};
 
 /// What is ordered: an item, the warehouse that has it, and how many.
 type Line = (u64, u64, u64);
@@ -40,9 +38,9 @@ impl NewOrder {
     }
 
     /// Gives the hundredths of cents to be paid. None if it has an item that nobody has: then it is to be undone.
-    pub(super) async fn run<M: Memory>(
+    pub(super) async fn run<L, M: Locking<L>>(
         &self,
-        client: &mut Client,
+        client: &mut Client<L>,
         mem: &mut M,
         home: u64,
     ) -> Result<Option<u64>, Error> {

@@ -1,12 +1,10 @@
 //! Order status (clause 2.6): a customer's last order and its lines. Only reads.
 
-use rackmem::Memory;
-
 use super::draw::Draw;
-use super::payment::Who;
+use super::payment::{Purpose, Who};
 use super::schema::{CUSTOMER, ORDER, ORDER_LINE, by_customer, of_line};
 use super::worker::{Home, there};
-use crate::tx::{Client, Error};
+use crate::tx::{Client, Error, Locking};
 
 /// What a terminal asks for.
 pub(super) struct OrderStatus {
@@ -19,13 +17,13 @@ impl OrderStatus {
         Self { district: draw.district(), who: Who::draw(draw) }
     }
 
-    pub(super) async fn run<M: Memory>(
+    pub(super) async fn run<L, M: Locking<L>>(
         &self,
-        client: &mut Client,
+        client: &mut Client<L>,
         mem: &mut M,
         home: u64,
     ) -> Result<(), Error> {
-        let key = self.who.find(client, mem, (home, self.district)).await?;
+        let key = self.who.find(client, mem, (home, self.district), Purpose::ToRead).await?;
         there(client.get(mem, CUSTOMER, key).await?);
         let customer = key as u64 & 0xffff_ffff;
         let orders = |order| by_customer(home, self.district, customer, order);

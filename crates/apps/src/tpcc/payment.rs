@@ -1,7 +1,5 @@
 //! Payments (clause 2.5), and customers who are found by name or by number (also clause 2.6).
 
-use rackmem::Memory;
-
 use super::draw::Draw;
 use super::load::row;
 use super::schema::{
@@ -9,7 +7,7 @@ use super::schema::{
     of_payment, of_warehouse, warehouse,
 };
 use super::worker::{Home, there};
-use crate::tx::{Client, Error};
+use crate::tx::{Client, Error, Locking};
 
 /// Who is meant.
 #[derive(Clone, Copy)]
@@ -25,23 +23,37 @@ impl Who {
     }
 
     /// His key.
-    pub(super) async fn find<M: Memory>(
+    pub(super) async fn find<L, M: Locking<L>>(
         self,
-        client: &mut Client,
+        client: &mut Client<L>,
         mem: &mut M,
         (warehouse, district): (u64, u64),
+        purpose: Purpose,
     ) -> Result<u128, Error> {
         match self {
             Self::Number(number) => Ok(in_district(warehouse, district, number)),
             Self::LastName(last) => {
                 let from = by_name(warehouse, district, last, &[0; 8], 0);
                 let until = by_name(warehouse, district, last, &[0xff; 8], 0xff_ffff);
-                let found = client.scan(mem, (CUSTOMER, 1), (from, until), usize::MAX).await?;
+                let found = match purpose {
+                    Purpose::ToRead => client.scan(mem, (CUSTOMER, 1), (from, until), usize::MAX).await?,
+                    Purpose::ToChange => {
+                        client.scan_to_change(mem, (CUSTOMER, 1), (from, until), usize::MAX).await?
+                    }
+                };
                 // Each name was loaded at least once.
                 Ok(found[found.len().div_ceil(2) - 1].key())
             }
         }
     }
+}
+
+/// What a customer is looked for.
+#[derive(Clone, Copy)]
+pub(super) enum Purpose {
+    ToRead,
+    /// All of the name are locked to be changed at once: two that had them to read would be in each other's way.
+    ToChange,
 }
 
 /// What a terminal asks for.
@@ -63,9 +75,9 @@ impl Payment {
         Self { district, customer: (warehouse, customer), who, amount: draw.number(100, 500_000), number }
     }
 
-    pub(super) async fn run<M: Memory>(
+    pub(super) async fn run<L, M: Locking<L>>(
         &self,
-        client: &mut Client,
+        client: &mut Client<L>,
         mem: &mut M,
         (home, id): (u64, u64),
     ) -> Result<(), Error> {
@@ -78,7 +90,7 @@ impl Payment {
         district.set_word(district::YTD, district.word(district::YTD) + amount);
         client.put(mem, &mut district).await?;
 
-        let key = self.who.find(client, mem, self.customer).await?;
+        let key = self.who.find(client, mem, self.customer, Purpose::ToChange).await?;
         let mut customer = there(client.get_to_change(mem, CUSTOMER, key).await?);
         let number = key as u64 & 0xffff_ffff;
         let balance = customer.word(customer::BALANCE).wrapping_sub(amount);

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use rackmem::Memory;
-
 use super::draw::Draw;
 use super::schema::{DISTRICT, ORDER_LINE, STOCK, district, line, of_district, of_item, of_line, stock};
 use super::worker::{Home, there};
-use crate::tx::{Client, Error};
+use crate::tx::{Client, Error, Locking};
 
 /// Orders that are looked at.
 const ORDERS: u64 = 20;
@@ -25,9 +23,9 @@ impl StockLevel {
     }
 
     /// Gives how many.
-    pub(super) async fn run<M: Memory>(
+    pub(super) async fn run<L, M: Locking<L>>(
         &self,
-        client: &mut Client,
+        client: &mut Client<L>,
         mem: &mut M,
         home: u64,
     ) -> Result<u64, Error> {

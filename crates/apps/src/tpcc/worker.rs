@@ -2,7 +2,7 @@
 //!
 //! What must always hold: a transaction that has to be tried again asks for the same.
 
-use rackmem::{Memory, Nanos};
+use rackmem::Nanos;
 
 use super::delivery::Delivery;
 use super::draw::Draw;
@@ -11,7 +11,7 @@ use super::order_status::OrderStatus;
 use super::payment::Payment;
 use super::schema::Scale;
 use super::stock_level::StockLevel;
-use crate::tx::{Client, Error, Lock, Row, Table};
+use crate::tx::{Client, Error, Lock, Locking, Row, Table, Words};
 
 /// The five transactions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -44,9 +44,10 @@ impl Transaction {
         }
     }
 
-    /// Of a hundred, 45 are new orders and 43 payments (clause 5.2.3).
-    fn draw(draw: &mut Draw) -> Self {
-        match draw.number(1, 100) {
+    /// Of a hundred, 45 are new orders and 43 payments (clause 5.2.3); of 88, if nothing else is drawn.
+    fn draw(draw: &mut Draw, mix: Mix) -> Self {
+        let most = if mix == Mix::NewOrdersAndPayments { 88 } else { 100 };
+        match draw.number(1, most) {
             1..=45 => Self::NewOrder,
             46..=88 => Self::Payment,
             89..=92 => Self::OrderStatus,
@@ -54,6 +55,16 @@ impl Transaction {
             _ => Self::StockLevel,
         }
     }
+}
+
+/// Which transactions are drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Mix {
+    /// All five, as specified.
+    #[default]
+    Specified,
+    /// New orders and payments, as often as each other as specified: what GAM's published engine runs (`TpccConstants.h`).
+    NewOrdersAndPayments,
 }
 
 /// So often the longest pause between two attempts is doubled.
@@ -100,21 +111,22 @@ pub struct Done {
 }
 
 /// A thread.
-pub struct Worker {
-    client: Client,
+pub struct Worker<L = Words> {
+    client: Client<L>,
     id: u64,
     draw: Draw,
     /// Apart, so that what is asked for does not depend on conflicts.
     pauses: Draw,
     home: Home,
     payments: u64,
+    mix: Mix,
 }
 
-impl Worker {
+impl<L> Worker<L> {
     /// The worker of this warehouse, that means another one so many times in a hundred. Of two with the same client, the later
     /// one needs another `run`, from 0 on.
     pub fn new(
-        client: Client,
+        client: Client<L>,
         (id, run): (u64, u64),
         (scale, warehouse): (Scale, u64),
         distribution: u64,
@@ -122,11 +134,25 @@ impl Worker {
     ) -> Self {
         let draw = Draw::new(random::mix(seed ^ (run << 16 | id) << 32), scale);
         let pauses = Draw::new(!id, scale);
-        Self { client, id, draw, pauses, home: Home { warehouse, distribution }, payments: run << 40 }
+        Self {
+            client,
+            id,
+            draw,
+            pauses,
+            home: Home { warehouse, distribution },
+            payments: run << 40,
+            mix: Mix::default(),
+        }
+    }
+
+    /// The same, which draws other transactions.
+    #[must_use]
+    pub fn with_mix(self, mix: Mix) -> Self {
+        Self { mix, ..self }
     }
 
     /// Its client.
-    pub fn into_client(self) -> Client {
+    pub fn into_client(self) -> Client<L> {
         self.client
     }
 
@@ -135,9 +161,9 @@ impl Worker {
     ///
     /// # Errors
     /// If the rack's memory fails or is full. Then somebody has to recover the client.
-    pub async fn step<M: Memory>(&mut self, mem: &mut M, again: impl Fn()) -> Result<Done, Error> {
+    pub async fn step<M: Locking<L>>(&mut self, mem: &mut M, again: impl Fn()) -> Result<Done, Error> {
         let (began, mut conflicts) = (mem.now(), Vec::new());
-        let transaction = Transaction::draw(&mut self.draw);
+        let transaction = Transaction::draw(&mut self.draw, self.mix);
         let input = self.input(transaction);
         loop {
             match self.run(mem, &input).await {
@@ -180,7 +206,7 @@ impl Worker {
         }
     }
 
-    async fn run<M: Memory>(&mut self, mem: &mut M, input: &Input) -> Result<bool, Error> {
+    async fn run<M: Locking<L>>(&mut self, mem: &mut M, input: &Input) -> Result<bool, Error> {
         let (client, home) = (&mut self.client, self.home.warehouse);
         match input {
             Input::NewOrder(input) => return Ok(input.run(client, mem, home).await?.is_some()),

@@ -9,6 +9,7 @@ use random::Random;
 
 use super::database::{Database, Kind, LAST, Table};
 use super::error::{Error, Lock};
+use super::locks::{Locking, Words};
 use super::log::{Log, Phase, Record};
 use super::row::{self, Found, HEADER, Mode, Pages, Row, State};
 use crate::tree::Tree;
@@ -35,10 +36,12 @@ pub struct Footprint {
 
 /// A thread with its log. It runs one transaction at a time, which begins with the first operation.
 #[derive(Debug)]
-pub struct Client {
+pub struct Client<L = Words> {
     pub(super) database: Database,
     pub(super) id: usize,
     pub(super) log: Log,
+    /// What locks rows.
+    pub(super) locks: L,
     /// How rows are held.
     held: BTreeMap<GlobalAddr, Mode>,
     /// Versions of rows that the transaction has changed.
@@ -50,19 +53,36 @@ pub struct Client {
 }
 
 impl Client {
-    /// The client of this number: there must be no other one at the same time. Ends what one of this number has left.
+    /// The client of this number, whose locks are words in rows: there must be no other one at the same time. Ends what one of this
+    /// number has left.
     ///
     /// # Errors
     /// If the database is not made for so many, or the rack's memory fails.
     pub async fn new<M: Memory>(mem: &mut M, database: &Database, id: usize) -> Result<Self, Error> {
+        Self::with_locks(mem, database, id, Words).await
+    }
+}
+
+impl<L> Client<L> {
+    /// The same, with other locks. All clients of a database have the same ones.
+    ///
+    /// # Errors
+    /// As for [`Client::new`].
+    pub async fn with_locks<M: Locking<L>>(
+        mem: &mut M,
+        database: &Database,
+        id: usize,
+        mut locks: L,
+    ) -> Result<Self, Error> {
         let place = database.log(id)?;
         let (mut log, phase) = Log::open(mem, place).await?;
         let mut pages = vec![Pages::default(); database.tables()];
-        super::end::end(mem, (&mut log, phase), id, &mut pages).await?;
+        super::end::end(mem, &mut locks, (&mut log, phase), id, &mut pages).await?;
         Ok(Self {
             database: database.clone(),
             id,
             log,
+            locks,
             held: BTreeMap::new(),
             changed: BTreeMap::new(),
             pages,
@@ -107,7 +127,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Conflict`], or if the rack's memory fails.
-    pub async fn get<M: Memory>(
+    pub async fn get<M: Locking<L>>(
         &mut self,
         mem: &mut M,
         table: Table,
@@ -120,7 +140,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Conflict`], or if the rack's memory fails.
-    pub async fn get_to_change<M: Memory>(
+    pub async fn get_to_change<M: Locking<L>>(
         &mut self,
         mem: &mut M,
         table: Table,
@@ -129,7 +149,7 @@ impl Client {
         self.find(mem, table, key, Mode::Write).await
     }
 
-    async fn find<M: Memory>(
+    async fn find<M: Locking<L>>(
         &mut self,
         mem: &mut M,
         table: Table,
@@ -173,7 +193,7 @@ impl Client {
     }
 
     /// Locks the row behind a key, until nothing has come between. Gives its key, and the row if it was not held before.
-    async fn lock_next<M: Memory>(
+    async fn lock_next<M: Locking<L>>(
         &mut self,
         mem: &mut M,
         table: Table,
@@ -200,7 +220,7 @@ impl Client {
     ///
     /// # Panics
     /// If the keys are not of one partition.
-    pub async fn scan<M: Memory>(
+    pub async fn scan<M: Locking<L>>(
         &mut self,
         mem: &mut M,
         (table, index): (Table, usize),
@@ -217,7 +237,7 @@ impl Client {
     ///
     /// # Panics
     /// If the keys are not of one partition.
-    pub async fn scan_to_change<M: Memory>(
+    pub async fn scan_to_change<M: Locking<L>>(
         &mut self,
         mem: &mut M,
         (table, index): (Table, usize),
@@ -227,7 +247,7 @@ impl Client {
         self.range(mem, (table, index), (from, until), most, Mode::Write).await
     }
 
-    async fn range<M: Memory>(
+    async fn range<M: Locking<L>>(
         &mut self,
         mem: &mut M,
         (table, index): (Table, usize),
@@ -267,7 +287,7 @@ impl Client {
     }
 
     /// Locks a row, and reads it.
-    async fn lock<M: Memory>(
+    async fn lock<M: Locking<L>>(
         &mut self,
         mem: &mut M,
         (table, addr): (Table, GlobalAddr),
@@ -286,7 +306,7 @@ impl Client {
         if !self.held.contains_key(&addr) {
             self.log.announce(mem, Record::Lock(addr)).await?;
         }
-        let found = row::acquire(mem, (addr, bytes), self.id, mode).await?;
+        let found = mem.acquire(&mut self.locks, (addr, bytes), self.id, mode).await?;
         let found = found.ok_or(Error::Conflict { table, lock })?;
         self.held.insert(addr, mode);
         Ok(found)
@@ -296,7 +316,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::Duplicate`] if there is one with this key, [`Error::Conflict`], or if the rack's memory fails or is full.
-    pub async fn insert<M: Memory>(
+    pub async fn insert<M: Locking<L>>(
         &mut self,
         mem: &mut M,
         (table, key): (Table, u128),
@@ -330,14 +350,14 @@ impl Client {
         }
         // The rows behind were locked for the insertion only.
         for row in behind {
-            row::release(mem, row, self.id).await?;
+            mem.give_way(&mut self.locks, row, self.id).await?;
             self.held.remove(&row);
         }
         Ok(())
     }
 
     /// A row that nobody knows yet, and that this client holds.
-    async fn new_row<M: Memory>(
+    async fn new_row<M: Locking<L>>(
         &mut self,
         mem: &mut M,
         (table, key): (Table, u128),
@@ -351,7 +371,7 @@ impl Client {
             let pages = &mut self.pages[usize::from(table.0)];
             let addr = pages.take(mem, len, home).await?;
             self.log.announce(mem, Record::New(addr, table.0)).await?;
-            if row::write_new(mem, addr, (key, self.id as u64 + 1), bytes).await? {
+            if mem.create(&mut self.locks, (addr, bytes), self.id, key).await? {
                 break addr;
             }
             tried.push(addr);
@@ -447,7 +467,7 @@ impl Client {
     ///
     /// # Errors
     /// If the rack's memory fails: then somebody has to [recover](Client::recover) this client.
-    pub async fn commit<M: Memory>(&mut self, mem: &mut M) -> Result<Footprint, Error> {
+    pub async fn commit<M: Locking<L>>(&mut self, mem: &mut M) -> Result<Footprint, Error> {
         let has_changed = self.log.records.iter().any(|record| !matches!(record, Record::Lock(_)));
         // Who has only read may release locks one by one: there is nothing to be undone.
         if has_changed {
@@ -460,7 +480,7 @@ impl Client {
     ///
     /// # Errors
     /// If the rack's memory fails: then somebody has to [recover](Client::recover) this client.
-    pub async fn abort<M: Memory>(&mut self, mem: &mut M) -> Result<(), Error> {
+    pub async fn abort<M: Locking<L>>(&mut self, mem: &mut M) -> Result<(), Error> {
         self.finish(mem, Phase::Running).await.map(|_| ())
     }
 
@@ -475,8 +495,8 @@ impl Client {
         Ok(())
     }
 
-    async fn finish<M: Memory>(&mut self, mem: &mut M, phase: Phase) -> Result<Footprint, Error> {
-        super::end::end(mem, (&mut self.log, phase), self.id, &mut self.pages).await?;
+    async fn finish<M: Locking<L>>(&mut self, mem: &mut M, phase: Phase) -> Result<Footprint, Error> {
+        super::end::end(mem, &mut self.locks, (&mut self.log, phase), self.id, &mut self.pages).await?;
         self.held.clear();
         self.changed.clear();
         Ok(self.footprint.as_mut().map(std::mem::take).unwrap_or_default())

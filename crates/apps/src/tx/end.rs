@@ -3,17 +3,17 @@
 //! All three follow from the log alone. Undoing goes backwards through it. Doing it again, after somebody stopped in the
 //! middle, changes nothing that was done.
 
-use rackmem::Memory;
-
 use super::client::Client;
 use super::error::Error;
+use super::locks::Locking;
 use super::log::{Log, Phase, Record};
-use super::row::{self, Pages};
+use super::row::Pages;
 use crate::tree::Tree;
 
 /// Ends what is in this log of this client. Rows that become free go to `pages`, one for each table.
-pub(super) async fn end<M: Memory>(
+pub(super) async fn end<L, M: Locking<L>>(
     mem: &mut M,
+    locks: &mut L,
     (log, phase): (&mut Log, Phase),
     client: usize,
     pages: &mut [Pages],
@@ -28,7 +28,7 @@ pub(super) async fn end<M: Memory>(
                         Tree::at(*tree).remove(mem, *key, row.bits()).await?;
                     }
                     Record::New(row, table) => {
-                        if row::set_free(mem, *row, client).await? {
+                        if mem.set_free(locks, *row, client).await? {
                             free.push((*table, *row));
                         }
                     }
@@ -44,7 +44,7 @@ pub(super) async fn end<M: Memory>(
                 if let Record::Unlink(tree, row, key, table) = record {
                     Tree::at(*tree).remove(mem, *key, row.bits()).await?;
                     // Of each row once, however many indices have it.
-                    if row::set_free(mem, *row, client).await? && free.last() != Some(&(*table, *row)) {
+                    if mem.set_free(locks, *row, client).await? && free.last() != Some(&(*table, *row)) {
                         free.push((*table, *row));
                     }
                 }
@@ -54,7 +54,7 @@ pub(super) async fn end<M: Memory>(
     }
     for record in &log.records {
         if let Record::Lock(row) | Record::New(row, _) = record {
-            row::release(mem, *row, client).await?;
+            mem.release(locks, *row, client).await?;
         }
     }
     log.next(mem).await?;
@@ -64,13 +64,13 @@ pub(super) async fn end<M: Memory>(
     Ok(())
 }
 
-impl Client {
+impl<L> Client<L> {
     /// Ends what a dead client has begun: its locks are released, and what it had not committed is undone. Also ends what that
     /// one was ending for others. Nobody may be at work under its number any more.
     ///
     /// # Errors
     /// [`Error::BeingRecovered`] if another client does it, or if the rack's memory fails.
-    pub async fn recover<M: Memory>(&mut self, mem: &mut M, dead: usize) -> Result<(), Error> {
+    pub async fn recover<M: Locking<L>>(&mut self, mem: &mut M, dead: usize) -> Result<(), Error> {
         let place = self.database.log(dead)?;
         if let Some(by) = Log::claim(mem, place, self.id).await? {
             return Err(Error::BeingRecovered { by });
@@ -86,8 +86,8 @@ impl Client {
         Log::unclaim(mem, place).await
     }
 
-    async fn end_of<M: Memory>(&mut self, mem: &mut M, dead: usize) -> Result<(), Error> {
+    async fn end_of<M: Locking<L>>(&mut self, mem: &mut M, dead: usize) -> Result<(), Error> {
         let (mut log, phase) = Log::open(mem, self.database.log(dead)?).await?;
-        end(mem, (&mut log, phase), dead, &mut self.pages).await
+        end(mem, &mut self.locks, (&mut log, phase), dead, &mut self.pages).await
     }
 }

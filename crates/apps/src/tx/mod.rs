@@ -7,6 +7,7 @@
 //! | file | holds |
 //! | --- | --- |
 //! | `database.rs` | tables, indices and what lies where; creating and opening a database |
+//! | `locks.rs` | what locks rows: words in them, or the locks of their blocks |
 //! | `row.rs` | a row's header: its locks, version and key; where rows come from |
 //! | `log.rs` | what a client is about to do, in the rack's memory |
 //! | `client.rs` | reading and changing rows in a transaction |
@@ -49,10 +50,12 @@ mod client;
 mod database;
 mod end;
 mod error;
+mod locks;
 mod log;
 mod row;
 
 pub use client::{Client, Footprint, Rule};
 pub use database::{Database, Kind, MOST_CLIENTS, Table, TableSpec};
 pub use error::{Error, Lock};
+pub use locks::{Blocks, Locking, Words};
 pub use row::Row;

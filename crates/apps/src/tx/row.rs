@@ -47,14 +47,16 @@ pub(super) fn version_of(word: u64) -> (State, u64) {
 
 /// How a row is held.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Mode {
+pub enum Mode {
+    /// With other readers.
     Read,
+    /// Alone.
     Write,
 }
 
 /// What was found in a row that is now locked.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Found {
+pub struct Found {
     pub(super) state: State,
     pub(super) version: u64,
     pub(super) key: u128,
@@ -184,14 +186,14 @@ pub(super) async fn release<M: Memory>(
     .await
 }
 
-/// Marks a row free, if this client holds it: with a lock that is still there, so nobody else takes it yet.
+/// Marks a row free, if the word of its writer says this one.
 pub(super) async fn set_free<M: Memory>(
     mem: &mut M,
     addr: GlobalAddr,
-    client: usize,
+    writer: u64,
 ) -> Result<bool, rackmem::Error> {
     mem.update(addr, VERSION + 8, |window| {
-        let held = window.word(0) == client as u64 + 1;
+        let held = window.word(0) == writer;
         if held {
             window.set_word(VERSION, version_word(0, State::Free));
         }

@@ -5,8 +5,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::thread;
 
-use apps::tx::{Client, Database, Error, Footprint, Kind, Lock, Rule, Table, TableSpec};
-use rackmem::{Config, Memory, NodeId, Rack, block_on};
+use apps::tx::{
+    Blocks, Client, Database, Error, Footprint, Kind, Lock, Locking, Rule, Table, TableSpec, Words,
+};
+use rackmem::{Config, GlobalAddr, Memory, NodeId, Rack, block_on};
 use random::Dice;
 
 use super::support::interleave::{self, Task};
@@ -49,8 +51,8 @@ async fn create<M: Memory>(mem: &mut M, keys: u128, clients: usize) -> Result<Da
 }
 
 /// Some operations of one transaction.
-async fn operations<M: Memory>(
-    client: &mut Client,
+async fn operations<L, M: Locking<L>>(
+    client: &mut Client<L>,
     mem: &mut M,
     random: &mut Dice,
     keys: u128,
@@ -94,8 +96,8 @@ async fn operations<M: Memory>(
 }
 
 /// Transactions of one client, some of them undone. What has committed goes to `done`.
-async fn transactions<M: Memory>(
-    client: &mut Client,
+async fn transactions<L, M: Locking<L>>(
+    client: &mut Client<L>,
     mem: &mut M,
     random: &mut Dice,
     (keys, count): (u128, usize),
@@ -121,8 +123,11 @@ async fn transactions<M: Memory>(
     }
 }
 
-/// What a run of interleaved clients comes to.
-fn run(seed: u64, rule: Option<Rule>) -> Result<usize, Wrong> {
+/// What a run of interleaved clients comes to, whose rows are locked by `L`.
+fn run<L: Default + 'static>(seed: u64, rule: Option<Rule>) -> Result<usize, Wrong>
+where
+    Worker: Locking<L>,
+{
     let mut random = Dice::new(seed);
     let (keys, clients) = (3 + random.pick(12) as u128, 2 + random.pick(3));
     let rack = memory::Rack::new(2, 256, 1 << 20, seed);
@@ -133,7 +138,8 @@ fn run(seed: u64, rule: Option<Rule>) -> Result<usize, Wrong> {
             let (mut mem, database) = (rack.yielding_worker(id as u16 % 2), database.clone());
             let (mut random, done) = (Dice::new(random.next()), Rc::clone(&done));
             let task: Task = Box::pin(async move {
-                let mut client = Client::new(&mut mem, &database, id).await.unwrap();
+                let client = Client::with_locks(&mut mem, &database, id, L::default()).await;
+                let mut client = client.unwrap();
                 if let Some(rule) = rule {
                     client.without(rule);
                 }
@@ -147,15 +153,18 @@ fn run(seed: u64, rule: Option<Rule>) -> Result<usize, Wrong> {
     let done = done.take();
     judge(&done, is_inserted)?;
     if rule.is_none() {
-        everything_is_free(&database, &mut rack.worker(0), keys);
+        everything_is_free::<L>(&database, &mut rack.worker(0), keys);
     }
     Ok(done.len())
 }
 
 /// Both indices have the same rows, and nobody holds any.
-fn everything_is_free(database: &Database, mem: &mut Worker, keys: u128) {
+fn everything_is_free<L: Default>(database: &Database, mem: &mut Worker, keys: u128)
+where
+    Worker: Locking<L>,
+{
     block_on(async {
-        let mut client = Client::new(mem, database, 0).await.unwrap();
+        let mut client = Client::with_locks(mem, database, 0, L::default()).await.unwrap();
         let all = client.scan_to_change(mem, (ROWS, 0), (0, keys), usize::MAX).await.unwrap();
         let mut others = client.scan_to_change(mem, (ROWS, 1), (0, 1000), usize::MAX).await.unwrap();
         others.reverse();
@@ -166,19 +175,22 @@ fn everything_is_free(database: &Database, mem: &mut Worker, keys: u128) {
 
 #[test]
 fn committed_transactions_are_serializable_on_any_interleaving() {
-    let mut committed = 0;
-    for seed in seeds(1500) {
+    let mut committed = [0; 2];
+    for seed in seeds(3000) {
         let _replay =
             Replay { file: "tx", test: "committed_transactions_are_serializable_on_any_interleaving", seed };
-        committed += run(seed, None).unwrap();
+        committed[0] += run::<Words>(seed, None).unwrap();
+        committed[1] += run::<Blocks<GlobalAddr>>(seed, None).unwrap();
     }
-    assert!(committed > 2 * seeds(1500).count(), "{committed}: too few to mean anything");
+    let runs = seeds(3000).count();
+    // Rows of one block are in each other's way.
+    assert!(committed[0] > 2 * runs && committed[1] > runs, "{committed:?}: too few to mean anything");
 }
 
 #[test]
 fn a_rule_that_is_left_out_is_missed() {
     for rule in [Rule::ReadLocks, Rule::NextKey, Rule::LookAgain] {
-        let found = (0..3000).find_map(|seed| run(seed, Some(rule)).err());
+        let found = (0..3000).find_map(|seed| run::<Words>(seed, Some(rule)).err());
         assert!(found.is_some(), "nobody misses {rule:?}");
     }
 }

@@ -161,6 +161,7 @@ mod tests {
             entries: 375_000,
             epoch,
             queue: true,
+            lock_slots: 0,
             peeks: true,
             copies: false,
         };

@@ -311,6 +311,7 @@ impl Config {
             entries: self.switch_entries,
             epoch: SwitchEpoch(0),
             queue: self.queue,
+            lock_slots: 0,
             peeks: self.peek,
             copies: self.copies > 1,
         }

@@ -64,15 +64,6 @@ pub enum Use {
     Last,
 }
 
-/// The requester with this dense number.
-pub(crate) fn requester_of(index: usize) -> RequesterId {
-    let narrow = |n: usize| u16::try_from(n).expect("a rack has at most 64 nodes of 64 slots");
-    RequesterId {
-        node: NodeId(narrow(index / SlotId::PER_NODE)),
-        slot: SlotId(narrow(index % SlotId::PER_NODE)),
-    }
-}
-
 /// The number that stands for all random numbers that choose alike, in a rack of up to three nodes: a request can
 /// find two providers at most, and the number's upper bit tells them apart. The upper half of `arg` stays: it says whom
 /// a request follows in a queue.

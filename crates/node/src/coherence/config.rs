@@ -123,6 +123,9 @@ pub struct NodeConfig {
     pub copied: usize,
     /// Bytes of blocks a second that come to this node of one memory that it is to have, too, at most.
     pub refill: u64,
+    /// Slots for block locks besides those that all nodes have ([`SlotId::PER_NODE`](wire::SlotId::PER_NODE)), in multiples of as many.
+    /// The switch must have them, too; with `queue` there are none.
+    pub lock_slots: usize,
     /// The node that shadows the switch's TAG array.
     pub shadow: NodeId,
     /// The incarnation of the switch.
@@ -155,6 +158,7 @@ impl NodeConfig {
             copies: 1,
             copied: nodes,
             refill: 20 << 20,
+            lock_slots: 0,
             shadow: NodeId(0),
             switch_epoch: SwitchEpoch(0),
             incarnation: Incarnation(0),

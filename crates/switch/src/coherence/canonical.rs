@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{NodeId, RequesterId, Rules, Seq, SlotId};
+use wire::{RequesterId, Rules, Seq};
 
 use super::layout::WAYS;
 use super::switch::Switch;
@@ -82,33 +82,23 @@ impl State {
     /// Names every event number in the state: all of them are there to be compared with.
     pub fn numbers(&self, found: &mut dyn FnMut(RequesterId, Seq)) {
         for (row, seq) in self.last_unlock.iter().chain(&self.last_request) {
-            found(requester_of(*row), *seq);
+            found(RequesterId::of(*row as usize / 2), *seq);
         }
     }
 
     /// Names the requesters of whose events SCOREBOARD has something.
     pub fn scored(&self, found: &mut dyn FnMut(RequesterId)) {
         let cells = self.cells.iter().filter(|(at, _, _)| usize::from(*at) == SCOREBOARD);
-        cells.for_each(|(_, row, _)| found(requester_of(*row)));
+        cells.for_each(|(_, row, _)| found(RequesterId::of(*row as usize / 2)));
     }
 
     /// Replaces every event number. A row with [`Seq::NONE`] is as it was at first.
     pub fn renumber(&mut self, to: &dyn Fn(RequesterId, Seq) -> Seq) {
         for rows in [&mut self.last_unlock, &mut self.last_request] {
             for (row, seq) in &mut *rows {
-                *seq = to(requester_of(*row), *seq);
+                *seq = to(RequesterId::of(*row as usize / 2), *seq);
             }
             rows.retain(|(_, seq)| *seq != Seq::NONE);
         }
-    }
-}
-
-/// Whose row of LAST-UNLOCK this is.
-fn requester_of(row: u32) -> RequesterId {
-    let index = row as usize / 2;
-    let narrow = |n: usize| u16::try_from(n).expect("a rack has at most 64 nodes of 64 slots");
-    RequesterId {
-        node: NodeId(narrow(index / SlotId::PER_NODE)),
-        slot: SlotId(narrow(index % SlotId::PER_NODE)),
     }
 }

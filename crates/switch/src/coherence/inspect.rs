@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use wire::{BlockTag, Copyset, GlobalStatus, NodeId, RequesterId, Rules, Seq, SlotId, SwitchEpoch};
+use wire::{BlockTag, Copyset, GlobalStatus, RequesterId, Rules, Seq, SlotId, SwitchEpoch};
 
 use super::layout::{WAYS, score};
 use super::program::Way;
@@ -77,10 +77,8 @@ impl<R: Rules> Switch<R> {
         let mut entries: Vec<_> = self.entries().collect();
         entries.sort_unstable_by_key(|(tag, _)| *tag);
         let scores = self.program.cells(self.arrays.scoreboard).enumerate();
-        let holders = scores.filter(|(_, score)| score & score::COUNT > 0).map(|(at, _)| {
-            let node = at / 2 / SlotId::PER_NODE;
-            NodeId(u16::try_from(node).expect("a rack has at most 64 nodes"))
-        });
+        let holders =
+            scores.filter(|(_, score)| score & score::COUNT > 0).map(|(at, _)| RequesterId::of(at / 2).node);
         let queued = |tag: BlockTag, entry: &EntryView| {
             let lock = u64::from(entry.lock);
             let waits = |score: u64| score & score::REFUSED != 0 && score & score::COUNT != 0;

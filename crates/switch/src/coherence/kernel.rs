@@ -34,6 +34,7 @@ impl<R: Rules> Switch<R> {
     /// # Errors
     /// If the program is longer than the virtual machine's jumps.
     pub fn for_kernel(&self, frames: Frames) -> Result<KernelProgram, TooLong> {
+        assert_eq!(self.config.lock_slots, 0, "programs in the kernel are for live racks");
         let layout = StateLayout::new(COUNTERS, self.config.nodes, self.program.arrays());
         let emitter = Emitter::new(&layout, (HEADER_BYTES, None), self.config.nodes, frames, counter_of);
         let emitter = emitter.with_servers(self.config.copies);

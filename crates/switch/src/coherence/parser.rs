@@ -1,7 +1,7 @@
 //! The parser: which packets the program handles, what kind of pass they make, and what the stages see of them.
 
 use wire::addr::OFFSET_BITS;
-use wire::{HeaderField, PacketKind, Rule, Rules, SlotId};
+use wire::{Copyset, HeaderField, PacketKind, RequesterId, Rule, Rules, SlotId};
 
 use super::counters::{Counted, Drop};
 use super::layout::{Fields, lock_op, score};
@@ -26,6 +26,8 @@ pub(super) struct Parser<R> {
     peeks: bool,
     nodes: usize,
     memories: usize,
+    /// Of a node.
+    slots: usize,
     /// The kinds that the program handles, those that an UNLOCK may end, and those that share the lock: sets.
     kinds: u64,
     events: u64,
@@ -34,9 +36,11 @@ pub(super) struct Parser<R> {
 
 impl<R: Rules> Parser<R> {
     pub(super) fn new(rules: R, config: &SwitchConfig) -> Self {
-        let SwitchConfig { nodes, queue, peeks, copies, .. } = *config;
+        let SwitchConfig { nodes, queue, lock_slots, peeks, copies, .. } = *config;
         let memories = if copies { 2 * nodes } else { nodes };
-        let mut parser = Self { rules, queue, peeks, nodes, memories, kinds: 0, events: 0, sharing: 0 };
+        let slots = SlotId::PER_NODE + lock_slots;
+        let mut parser =
+            Self { rules, queue, peeks, nodes, memories, slots, kinds: 0, events: 0, sharing: 0 };
         parser.kinds = set_of_kinds(|kind| parser.knows(kind));
         parser.events = set_of_kinds(|kind| kind.is_request() && kind != PacketKind::Peek);
         parser.sharing = set_of_kinds(|kind| kind.is_request() && kind.takes_read_lock(rules));
@@ -55,7 +59,7 @@ impl<R: Rules> Parser<R> {
                 let node = m.field(HeaderField::RequesterNode);
                 let slot = m.field(HeaderField::RequesterSlot);
                 let (is_node, is_slot) =
-                    (m.with(Op::Below, node, nodes), m.with(Op::Below, slot, SlotId::PER_NODE as u64));
+                    (m.with(Op::Below, node, nodes), m.with(Op::Below, slot, self.slots as u64));
                 let known = m.compute(Op::And, is_node, is_slot);
                 let unknown = m.not(known);
                 m.unless(unknown, Counted::Drop(Drop::Requester), |m| {
@@ -193,7 +197,7 @@ impl<R: Rules> Parser<R> {
 
     /// Fills the PHV for a pass, but for the [constants](Pass::constants) of its kind, which its plan knows.
     pub(super) fn parse<M: OfBlocks>(self, m: &mut M, f: &Fields, kind: Pass) {
-        let index = index_of_event(m);
+        let index = index_of_event(m, self.slots);
         m.set_phv(f.slot, index);
         let seq = m.field(HeaderField::Seq);
         m.set_phv(f.seq, seq);
@@ -311,14 +315,22 @@ fn leave<M: OfBlocks>(m: &mut M, event: PacketKind) -> M::Word {
     m.either(granted, |m| pass(m, if_granted), |m| pass(m, if_not))
 }
 
-/// The index of LAST-UNLOCK and SCOREBOARD.
-fn index_of_event<M: OfBlocks>(m: &mut M) -> M::Word {
+/// The index of LAST-UNLOCK and SCOREBOARD: twice [`RequesterId::index`], and the parity.
+fn index_of_event<M: OfBlocks>(m: &mut M, slots_of_node: usize) -> M::Word {
     let node = m.field(HeaderField::RequesterNode);
     let slot = m.field(HeaderField::RequesterSlot);
     let seq = m.field(HeaderField::Seq);
     let parity = m.with(Op::And, seq, 1);
     let nodes = m.with(Op::Shl, node, u64::from((2 * SlotId::PER_NODE).trailing_zeros()));
-    let slots = m.with(Op::Shl, slot, 1);
+    let slots = if slots_of_node == SlotId::PER_NODE {
+        m.with(Op::Shl, slot, 1)
+    } else {
+        let part = m.with(Op::Shr, slot, u64::from(SlotId::PER_NODE.trailing_zeros()));
+        let slot = m.with(Op::And, slot, SlotId::PER_NODE as u64 - 1);
+        let part = m.with(Op::Shl, part, u64::from(RequesterId::rows(Copyset::NODES, 0).trailing_zeros()));
+        let row = m.compute(Op::Add, part, slot);
+        m.with(Op::Shl, row, 1)
+    };
     let events = m.compute(Op::Add, nodes, slots);
     m.compute(Op::Add, events, parity)
 }
@@ -335,7 +347,7 @@ fn position_in_queue<M: OfBlocks>(m: &mut M, f: &Fields) {
     let slot = m.field(HeaderField::RequesterSlot);
     let migrates = m.with(Op::Equals, slot, u64::from(SlotId::MIGRATION.0));
     let code = |m: &mut M| {
-        let index = index_of_event(m);
+        let index = index_of_event(m, SlotId::PER_NODE);
         m.with(Op::Xor, index, u64::from(wait_queue::FLIP))
     };
     let code = m.either(migrates, |m| m.number(0), code);

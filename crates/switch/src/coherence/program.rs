@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use wire::{GlobalStatus, PacketKind, Rule, Rules, SlotId};
+use wire::{GlobalStatus, PacketKind, RequesterId, Rule, Rules};
 
 use super::layout::{
     CHECK_STAGE, FIRST_TAG_STAGE, FORWARD_STAGE, Fields, PLACEMENT_STAGE, SCOREBOARD_STAGE, WAYS, class,
@@ -91,7 +91,7 @@ pub(super) fn build<R: Rules>(
 fn declare_arrays(p: &mut ProgramBuilder, config: &SwitchConfig, sets: usize) -> Arrays {
     let nodes = config.nodes;
     let mut array = |name, stage, bits, entries| p.array(Array { name, stage, bits, entries });
-    let slots = nodes.saturating_mul(SlotId::PER_NODE * 2);
+    let slots = RequesterId::rows(nodes, config.lock_slots).saturating_mul(2);
     // A copyset has one bit a node, and never fewer than 64: its width decides how many nodes fit.
     let copyset_bits = u32::try_from(nodes).unwrap_or(u32::MAX).max(64);
     Arrays {

@@ -17,7 +17,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use wire::{AllRules, NodeId, Packet, PacketKind, Rule, Rules, SwitchEpoch};
+use wire::{AllRules, NodeId, Packet, PacketKind, Rule, Rules, SlotId, SwitchEpoch};
 
 use super::counters::Counters;
 use super::deparser;
@@ -40,6 +40,9 @@ pub struct SwitchConfig {
     pub epoch: SwitchEpoch,
     /// Conflicting requests wait in a queue behind the holder of the lock, and are not refused (see [`wait_queue`](mod@super::wait_queue)).
     pub queue: bool,
+    /// Slots of a node for block locks besides those that all nodes have, in multiples of as many; none with `queue`, which has no
+    /// names for them, and in the kernel.
+    pub lock_slots: usize,
     /// The program knows PEEK.
     pub peeks: bool,
     /// The rack has memories with copies, as many as nodes, whose ids follow those of the nodes.
@@ -57,6 +60,7 @@ impl SwitchConfig {
             entries: Self::DEFAULT_ENTRIES,
             epoch: SwitchEpoch(0),
             queue: false,
+            lock_slots: 0,
             peeks: false,
             copies: false,
         }
@@ -143,6 +147,12 @@ impl<R: Rules> Switch<R> {
     /// # Errors
     /// As for [`Switch::new`].
     pub fn with_rules(rules: R, config: &SwitchConfig) -> Result<Self, BuildError> {
+        assert!(
+            config.lock_slots.is_multiple_of(SlotId::PER_NODE) && !(config.queue && config.lock_slots > 0),
+            "{} more slots of a node, queue: {}",
+            config.lock_slots,
+            config.queue
+        );
         let sets = config.entries.div_ceil(WAYS);
         let (program, fields, arrays) = program::build(rules, config, sets)?;
         let results = fields.results();
@@ -336,6 +346,7 @@ mod tests {
         entries: 7,
         epoch: SwitchEpoch(0),
         queue: false,
+        lock_slots: 0,
         peeks: true,
         copies: false,
     };

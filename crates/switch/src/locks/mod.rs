@@ -121,6 +121,7 @@ mod tests {
                 entries: 375_000,
                 epoch,
                 queue,
+                lock_slots: 0,
                 peeks: queue,
                 copies: false,
             };

@@ -52,7 +52,8 @@ proptest! {
         stream in prop::collection::vec((packet(), any::<u32>(), 0usize..4), 1..120),
     ) {
         // Two sets: everything collides.
-        let mut switch = Switch::new(&SwitchConfig { nodes: NODES, entries: 14, epoch: EPOCH, queue: false, peeks: true, copies: false }).unwrap();
+        let config = SwitchConfig { entries: 14, epoch: EPOCH, peeks: true, ..SwitchConfig::for_nodes(NODES) };
+        let mut switch = Switch::new(&config).unwrap();
         let mut waiting: Vec<Resubmit> = Vec::new();
         let (mut effects, mut resubmitted) = (Vec::new(), 0);
         for (packet, random, second_passes) in &stream {

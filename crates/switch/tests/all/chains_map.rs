@@ -44,6 +44,7 @@ fn all_three_programs_fit_one_chip() {
             entries: 375_000,
             epoch,
             queue,
+            lock_slots: 0,
             peeks: queue,
             copies: false,
         };

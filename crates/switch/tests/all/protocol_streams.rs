@@ -63,6 +63,7 @@ impl Rack {
                 entries: 7,
                 epoch: EPOCH,
                 queue: false,
+                lock_slots: 0,
                 peeks: true,
                 copies: false,
             })

@@ -10,6 +10,7 @@ fn with_entry() -> (Switch, wire::BlockTag) {
         entries: 7,
         epoch: SwitchEpoch(0),
         queue: true,
+        lock_slots: 0,
         peeks: false,
         copies: false,
     };

@@ -24,6 +24,7 @@ fn programs() -> [(Machine, usize); 2] {
         entries: 7,
         epoch: EPOCH,
         queue: true,
+        lock_slots: 0,
         peeks: true,
         copies: false,
     });

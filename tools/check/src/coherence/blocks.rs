@@ -284,6 +284,7 @@ impl<R: Rules, M: Copy + From<Message>> World<M> for Blocks<R> {
             entries: plan.switch_entries,
             epoch: FIRST,
             queue: plan.queue,
+            lock_slots: 0,
             peeks: plan.peeks.most > 0,
             copies: rack.copies > 1,
         };

@@ -1,8 +1,10 @@
 //! Which rack a point runs on.
 
+use apps::tx::{Blocks as BlockLocks, Words};
 use rackmem::BlockSize;
-use sim::coherence::{Contents, FlowCc};
+use sim::coherence::{Contents, FlowCc, FlowCcConfig};
 use sim::rack::{Blocks, Setup};
+use simulated::SimulatedBlockLock;
 
 use super::coherence::FlowCcKind;
 use super::{
@@ -218,12 +220,16 @@ fn on_tpcc(
         Subject::GamLarge => {
             let block = (Some(BlockSize::DEFAULT), 2);
             let machines = gam::machines(&setup, inputs.gam, block, room, Contents::Bytes);
-            return transactions::run(setup, machines, load, sizes, watch);
+            return transactions::run::<Words, _>(setup, machines, load, sizes, watch);
         }
         other => no_memory(other),
     };
-    let machines = coherence::machines(&setup, inputs.flowcc, kind, room, Contents::Bytes);
-    transactions::run(setup, machines, load, sizes, watch)
+    let config = coherence::config(&setup, inputs.flowcc, kind, room, Contents::Bytes);
+    if kind == FlowCcKind::Rackmem {
+        return transactions::run::<Words, _>(setup, FlowCc::new(config), load, sizes, watch);
+    }
+    let machines = FlowCc::new(FlowCcConfig { lock_slots: transactions::LOCK_SLOTS, ..config });
+    transactions::run::<BlockLocks<SimulatedBlockLock>, _>(setup, machines, load, sizes, watch)
 }
 
 /// Bytes of a message that brings the words asked for, or an operation: a packet's header and a cache line.

@@ -1,11 +1,11 @@
-//! TPC-C on any coherent memory: the engine of `crates/apps` as it is.
+//! TPC-C on any coherent memory: the engine of `crates/apps` as it is, with locks of either kind.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::AtomicU64;
 
-use apps::tpcc::{Scale, TABLES, Worker, load};
-use apps::tx::{Client, Database};
+use apps::tpcc::{Mix, Scale, TABLES, Worker, load};
+use apps::tx::{Client, Database, Locking};
 use rackmem::{BlockSize, Memory};
 use sim::rack::{Rack, Setup};
 use sim::system::ThreadId;
@@ -24,6 +24,8 @@ use crate::sizes::Sizes;
 pub(crate) const ABORTED: &str = "aborted";
 /// Bytes of a client's log.
 const LOG: u64 = 64 << 10;
+/// Slots of a node for block locks: four clients hold some 30 each.
+pub(super) const LOCK_SLOTS: usize = 256;
 /// A transaction has some 300 accesses: the runs are so much shorter than those of the micro benchmark.
 const SHORTER: u64 = 30;
 /// Rows of TPC-C as specified, for so many keys of the key-value store.
@@ -50,14 +52,17 @@ pub(super) fn room(sizes: &Sizes) -> (u64, u64) {
     (all, all / sizes.nodes as u64 * 5 / 4 + BESIDE)
 }
 
-/// Loads a database, then runs transactions on it.
-pub(super) fn run<S: Subject>(
+/// Loads a database, then runs transactions on it. Rows are locked by `L`.
+pub(super) fn run<L: Default + 'static, S: Subject>(
     setup: Setup,
     system: S,
     (load_of, each_access): (Transactions, Nanos),
     sizes: &Sizes,
     watch: &dyn Watch,
-) -> Result<Measured, Interrupted> {
+) -> Result<Measured, Interrupted>
+where
+    SimulatedHandle<S>: Locking<L>,
+{
     let (shape, seed, scale) = (system.shape(), setup.seed, scale(sizes));
     let threads = setup.nodes * setup.threads;
     let distribution = u64::from(load_of.distribution);
@@ -70,7 +75,8 @@ pub(super) fn run<S: Subject>(
     let (_, clients) = on_all_threads(&mut rack, watch, |handle, id| {
         let (mut mem, database) = (SimulatedHandle::new(handle, shape), database.clone());
         async move {
-            let mut client = Client::new(&mut mem, &database, id).await.expect("it has a log");
+            let client = Client::with_locks(&mut mem, &database, id, L::default()).await;
+            let mut client = client.expect("it has a log");
             let warehouse = id as u64 + 1;
             let loaded = load(&mut client, &mut mem, (scale, warehouse), seed, &AtomicU64::new(0)).await;
             loaded.expect("there is room for the rows");
@@ -86,7 +92,8 @@ pub(super) fn run<S: Subject>(
                 move |_, done| if matches!(done, Done::Allocated(..)) { Nanos::ZERO } else { each_access };
             let mut mem = SimulatedHandle::new(handle, shape).with_work(Box::new(work));
             let id = id as u64;
-            let mut worker = Worker::new(client, (id, 0), (scale, id + 1), distribution, seed);
+            let mut worker = Worker::new(client, (id, 0), (scale, id + 1), distribution, seed)
+                .with_mix(Mix::NewOrdersAndPayments);
             loop {
                 let since = mem.now();
                 let done = worker.step(&mut mem, || {}).await.expect("there is room for more rows");

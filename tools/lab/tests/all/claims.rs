@@ -16,6 +16,11 @@ use crate::tiny;
 /// Claims that are met at full scale only, each with what the small one lacks.
 const FULL_SCALE_ONLY: &[(&str, &str, &str)] = &[
     (
+        "concordia-15",
+        "GAM, 4 KiB blocks aborts more with every step of distribution",
+        "few rows and few transactions: the last two steps are the same but for chance",
+    ),
+    (
         "sabres-7",
         "throughput, all sizes: SABRe over remote read, at least (identical)",
         "few operations of the smallest objects: the beginning and the end of a run count",

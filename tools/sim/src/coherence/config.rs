@@ -36,6 +36,8 @@ pub struct FlowCcConfig {
     pub hold_time: HoldTime,
     /// Which reads that miss are done where the block is.
     pub peeks: Peeks,
+    /// Slots of a node for block locks alone, in multiples of 64; 0: locks take half of those for everything.
+    pub lock_slots: usize,
     /// How long an epoch of hotness lasts.
     pub epoch: Nanos,
     /// How many blocks a home moves to the switch at the end of an epoch, at most.
@@ -70,6 +72,7 @@ impl FlowCcConfig {
             queue: false,
             hold_time: HoldTime::PUBLISHED_HARDWARE,
             peeks: Peeks::NEVER,
+            lock_slots: 0,
             epoch: of_node.epoch,
             hottest: of_node.hottest,
             persistent: false,
@@ -92,6 +95,7 @@ impl FlowCcConfig {
             queue: self.queue,
             hold_time: self.hold_time,
             peeks: self.peeks,
+            lock_slots: self.lock_slots,
             epoch: self.epoch,
             hottest: self.hottest,
             persistent: self.persistent,

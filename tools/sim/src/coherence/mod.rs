@@ -129,6 +129,7 @@ impl<R: Rules> FlowCc<R> {
             entries: config.switch_entries,
             epoch: control::FIRST,
             queue: config.queue,
+            lock_slots: config.lock_slots,
             peeks: config.peeks.most > 0,
             copies: false,
         };
@@ -141,7 +142,7 @@ impl<R: Rules> FlowCc<R> {
             switch: Switch::with_rules(rules, &of_switch).expect("the program fits the chip"),
             memories: ids.clone().map(memory).collect(),
             homes: ids.map(home).collect(),
-            waits: Waits::new(config.nodes, config.threads),
+            waits: Waits::new(config.nodes, config.threads, config.lock_slots),
             control: Control::new(config.nodes, NodeId(0)),
             writes: 0,
             hits: 0,

@@ -34,20 +34,21 @@ pub(super) struct Waits {
     waits: Vec<Wait>,
     /// How many threads of each node wait for a free slot.
     rooms: Vec<u16>,
+    slots_of_node: usize,
     /// The thread whose operation a slot works on, or worked on last.
     owners: Vec<ThreadId>,
 }
 
 impl Waits {
-    pub(super) fn new(nodes: usize, threads: usize) -> Self {
+    pub(super) fn new(nodes: usize, threads: usize, lock_slots: usize) -> Self {
+        let slots = SlotId::PER_NODE + lock_slots;
         let thread = |index: usize| ThreadId(u16::try_from(index).expect("fewer than 2^16 threads"));
         Self {
             threads_of_node: threads,
             waits: vec![Wait::Nothing; nodes * threads],
             rooms: vec![0; nodes],
-            owners: (0..nodes * SlotId::PER_NODE)
-                .map(|row| thread(row / SlotId::PER_NODE * threads))
-                .collect(),
+            slots_of_node: slots,
+            owners: (0..nodes * slots).map(|row| thread(row / slots * threads)).collect(),
         }
     }
 
@@ -78,11 +79,11 @@ impl Waits {
     }
 
     pub(super) fn owner(&self, node: NodeId, slot: SlotId) -> ThreadId {
-        self.owners[node.index() * SlotId::PER_NODE + slot.index()]
+        self.owners[node.index() * self.slots_of_node + slot.index()]
     }
 
     fn own(&mut self, node: NodeId, slot: SlotId, thread: ThreadId) {
-        self.owners[node.index() * SlotId::PER_NODE + slot.index()] = thread;
+        self.owners[node.index() * self.slots_of_node + slot.index()] = thread;
     }
 
     /// How the thread's operation ended, if it did.

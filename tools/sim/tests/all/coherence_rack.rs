@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use node::{Access, Directory, Peeks};
-use sim::coherence::{self, Contents, FlowCc};
+use sim::coherence::{Contents, FlowCc, FlowCcConfig};
 use sim::rack::{Ended, Handle, Rack, Setup, Until};
 use sim::system::ThreadId;
 use wire::{AllRules, Copyset, Discipline, GlobalAddr, GlobalStatus, NodeId, Refusal, Rule, Rules, Without};
@@ -15,27 +15,23 @@ fn rack(nodes: usize, directory: Directory, seed: u64) -> Rack<FlowCc> {
 }
 
 fn rack_with<R: Rules>(rules: R, nodes: usize, directory: Directory, seed: u64) -> Rack<FlowCc<R>> {
-    rack_that_peeks(rules, nodes, directory, seed, Peeks::NEVER)
+    rack_like(rules, config(nodes, directory), seed)
 }
 
-fn rack_that_peeks<R: Rules>(
-    rules: R,
-    nodes: usize,
-    directory: Directory,
-    seed: u64,
-    peeks: Peeks,
-) -> Rack<FlowCc<R>> {
-    let config = coherence::FlowCcConfig {
+fn config(nodes: usize, directory: Directory) -> FlowCcConfig {
+    FlowCcConfig {
         cache: 16 * 4096,
         memory: 1 << 20,
         contents: Contents::Bytes,
         switch_entries: 70,
         directory,
-        peeks,
         check: true,
-        ..coherence::FlowCcConfig::new(nodes)
-    };
-    let setup = Setup { seed, check: true, ..Setup::new(nodes).exact() };
+        ..FlowCcConfig::new(nodes)
+    }
+}
+
+fn rack_like<R: Rules>(rules: R, config: FlowCcConfig, seed: u64) -> Rack<FlowCc<R>> {
+    let setup = Setup { seed, check: true, ..Setup::new(config.nodes).exact() };
     Rack::new(setup, FlowCc::with_rules(rules, config))
 }
 
@@ -80,7 +76,8 @@ fn a_word_that_all_threads_count_in_comes_out_right() {
 #[test]
 fn words_are_read_where_their_block_is_and_it_stays_there() {
     for directory in [Directory::Switch, Directory::Home] {
-        let mut rack = rack_that_peeks(AllRules, 2, directory, 1, Peeks::ALWAYS);
+        let config = FlowCcConfig { peeks: Peeks::ALWAYS, ..config(2, directory) };
+        let mut rack = rack_like(AllRules, config, 1);
         let addr = rack.run_one(ThreadId(0), |mut handle| async move {
             let addr = handle.alloc(8, NodeId(1), Discipline::Coherent).await.unwrap().0;
             add(&mut handle, addr, 1).await;
@@ -151,6 +148,46 @@ fn a_block_lock_excludes_other_nodes_until_it_is_released() {
     held.sort_unstable();
     assert_eq!(held.len(), 40);
     assert!(held.windows(2).all(|pair| pair[0].0 + wire::Nanos(500) <= pair[1].0), "{held:?}");
+}
+
+#[test]
+fn a_node_with_slots_for_locks_holds_as_many_and_others_get_none_of_them() {
+    const LOCKS: u64 = 128;
+    for directory in [Directory::Auto, Directory::Switch, Directory::Home] {
+        let config = FlowCcConfig { lock_slots: LOCKS as usize, ..config(2, directory) };
+        let mut rack = rack_like(AllRules, config, 1);
+        let first = rack.run_one(ThreadId(0), |mut handle| async move {
+            let (first, _) = handle.alloc(LOCKS * 4096, NodeId(1), Discipline::Coherent).await.unwrap();
+            for block in 0..LOCKS {
+                handle.lock(first + block * 4096, block % 2 == 0, true).await.unwrap();
+            }
+            // What holds locks still has slots for misses.
+            add(&mut handle, first, 1).await;
+            first
+        });
+        let tokens = rack.run_one(ThreadId(4), |mut handle| async move {
+            let mut tokens = Vec::new();
+            for block in 0..LOCKS {
+                let addr = first + block * 4096;
+                assert_eq!(
+                    handle.lock(addr, true, true).await,
+                    Err(Refusal::Locked),
+                    "{directory:?}: {block}"
+                );
+                if block % 2 == 1 {
+                    tokens.push(handle.lock(addr, false, true).await.unwrap());
+                }
+            }
+            tokens
+        });
+        assert_eq!(tokens.len() as u64, LOCKS / 2, "readers share");
+        rack.run_one(ThreadId(5), |mut handle| async move {
+            for token in tokens {
+                handle.unlock(token).await.unwrap();
+            }
+            add(&mut handle, first, 1).await;
+        });
+    }
 }
 
 /// Two nodes take turns at a block, in a protocol without one of its rules.

@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
-use rackmem::{BlockSize, Discipline, Error, GlobalAddr, Memory, Nanos, NodeId, Window};
+use rackmem::{
+    BlockMemory, BlockSize, Discipline, Error, GlobalAddr, LockMode, Memory, Nanos, NodeId, Window,
+};
 
 use random::Dice;
 
@@ -31,7 +33,15 @@ struct MemoryState {
     memory: Vec<Box<[AtomicU64]>>,
     /// First byte and length of each allocation.
     live: BTreeMap<u64, u64>,
+    /// Of each locked block: a writer, or so many readers.
+    locks: BTreeMap<GlobalAddr, Locked>,
     random: Dice,
+}
+
+#[derive(PartialEq)]
+enum Locked {
+    ByWriter,
+    ByReaders(usize),
 }
 
 impl Rack {
@@ -43,7 +53,12 @@ impl Rack {
             block: BlockSize::new(block).unwrap(),
             nodes,
             accesses: AtomicU64::new(0),
-            state: Mutex::new(MemoryState { memory, live: BTreeMap::new(), random: Dice::new(seed) }),
+            state: Mutex::new(MemoryState {
+                memory,
+                live: BTreeMap::new(),
+                locks: BTreeMap::new(),
+                random: Dice::new(seed),
+            }),
         })
     }
 
@@ -275,6 +290,45 @@ impl Memory for Worker {
             fill(state, addr, size, garbage);
         }
         Ok(())
+    }
+}
+
+impl BlockMemory for Worker {
+    type HeldBlock = GlobalAddr;
+
+    async fn try_lock_block(
+        &mut self,
+        addr: GlobalAddr,
+        mode: LockMode,
+    ) -> Result<Option<GlobalAddr>, Error> {
+        let block = self.rack.block.tag(addr).addr();
+        // A request travels, sometimes for long: others may have come and gone meanwhile.
+        let steps = {
+            let random = &mut self.rack.lock().random;
+            random.pick(3) * random.pick(60)
+        };
+        for _ in 0..steps {
+            drop(self.step().await);
+        }
+        let state = &mut *self.step().await;
+        let now = match (state.locks.get(&block), mode) {
+            (None, LockMode::Write) => Locked::ByWriter,
+            (None, LockMode::Read) => Locked::ByReaders(1),
+            (Some(Locked::ByReaders(readers)), LockMode::Read) => Locked::ByReaders(readers + 1),
+            _ => return Ok(None),
+        };
+        state.locks.insert(block, now);
+        Ok(Some(block))
+    }
+
+    async fn unlock_block(&mut self, block: GlobalAddr) {
+        let state = &mut *self.step().await;
+        match state.locks.remove(&block).expect("it is held") {
+            Locked::ByReaders(readers) if readers > 1 => {
+                state.locks.insert(block, Locked::ByReaders(readers - 1));
+            }
+            _ => {}
+        }
     }
 }
 

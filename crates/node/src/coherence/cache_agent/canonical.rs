@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use wire::{Packet, RequesterId, Seq};
 
 use super::{Answer, CacheAgent, Executed};
-use crate::coherence::canonical::{Use, requester_of};
+use crate::coherence::canonical::Use;
 use crate::store::{DataRef, FrameId};
 
 /// The rows that are not as they were at first; heat is left out, and so are held blocks: explored nodes have none
@@ -41,7 +41,7 @@ impl CacheAgentState {
     pub(crate) fn numbers(&self, found: &mut dyn FnMut(RequesterId, Seq, Use)) {
         for (index, row) in &self.last {
             let how = if row.answer == Answer::Parked { Use::InFlight } else { Use::Remembered };
-            found(requester_of(*index as usize / 2), row.seq, how);
+            found(RequesterId::of(*index as usize / 2), row.seq, how);
         }
         for (_, packet) in &self.parked {
             found(packet.requester, packet.seq, Use::InFlight);
@@ -50,7 +50,7 @@ impl CacheAgentState {
 
     pub(crate) fn renumber(&mut self, to: &dyn Fn(RequesterId, Seq, Use) -> Seq) {
         for (index, row) in &mut self.last {
-            row.seq = to(requester_of(*index as usize / 2), row.seq, Use::Remembered);
+            row.seq = to(RequesterId::of(*index as usize / 2), row.seq, Use::Remembered);
             if row.seq == Seq::NONE {
                 row.answer = Answer::None;
             }

@@ -1,6 +1,6 @@
 //! A new epoch begins: no request of the old one will come any more (`recovery/mod.rs`).
 
-use wire::{Copyset, Incarnation, NodeId, RequesterId, Rules, Seq, SlotId, SwitchEpoch};
+use wire::{Copyset, Incarnation, RequesterId, Rules, Seq, SwitchEpoch};
 
 use super::{Answer, CacheAgent, Executed};
 use crate::coherence::context::Context;
@@ -20,14 +20,12 @@ impl CacheAgent {
         for (row, executed) in self.last.iter_mut().enumerate() {
             match executed.answer {
                 Answer::Retained(data, tag) => {
-                    let (node, slot) = (row / 2 / SlotId::PER_NODE, row / 2 % SlotId::PER_NODE);
-                    let node = NodeId(u16::try_from(node).expect("at most 64 nodes"));
-                    let slot = SlotId(u16::try_from(slot).expect("64 slots"));
+                    let requester = RequesterId::of(row / 2);
+                    let node = requester.node;
                     if gone.contains(node) || gone.contains(tag.home()) || cx.copies.has(tag) {
                         // Its home has it, or will before it decides anything; or its requester will never say whether it was granted.
                         cx.store.discard(data);
                     } else {
-                        let requester = RequesterId { node, slot };
                         let (incarnation, seq) = (incarnations[node.index()], executed.seq);
                         saved.retained(Retained { epoch: left, requester, incarnation, seq, tag, data });
                     }

@@ -13,7 +13,7 @@ use super::replicate::Replicating;
 use super::{Decided, HomeAgent};
 use crate::allocator::ChunkTable;
 use crate::coherence::canonical::rest::{rows, set_rows};
-use crate::coherence::canonical::{FAR, Timer, Use, requester_of};
+use crate::coherence::canonical::{FAR, Timer, Use};
 
 /// The rows and entries that are not as they were at first; heat is left out.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -126,10 +126,10 @@ impl HomeState {
 
     pub(crate) fn numbers(&self, node: NodeId, found: &mut dyn FnMut(RequesterId, Seq, Use)) {
         for (index, it) in &self.decided {
-            found(requester_of(*index as usize / 2), it.seq, Use::Remembered);
+            found(RequesterId::of(*index as usize / 2), it.seq, Use::Remembered);
         }
         for (index, seq) in &self.written_back {
-            found(requester_of(*index as usize / 2), *seq, Use::Remembered);
+            found(RequesterId::of(*index as usize / 2), *seq, Use::Remembered);
         }
         let id = RequesterId { node, slot: SlotId::MIGRATION };
         if self.migration.seq != Seq::NONE {
@@ -142,11 +142,11 @@ impl HomeState {
 
     pub(crate) fn renumber(&mut self, node: NodeId, to: &dyn Fn(RequesterId, Seq, Use) -> Seq) {
         for (index, it) in &mut self.decided {
-            it.seq = to(requester_of(*index as usize / 2), it.seq, Use::Remembered);
+            it.seq = to(RequesterId::of(*index as usize / 2), it.seq, Use::Remembered);
         }
         self.decided.retain(|(_, it)| it.seq != Seq::NONE);
         for (index, seq) in &mut self.written_back {
-            *seq = to(requester_of(*index as usize / 2), *seq, Use::Remembered);
+            *seq = to(RequesterId::of(*index as usize / 2), *seq, Use::Remembered);
         }
         self.written_back.retain(|(_, seq)| *seq != Seq::NONE);
         let id = RequesterId { node, slot: SlotId::MIGRATION };

@@ -37,7 +37,7 @@ use alloc::vec::Vec;
 use sorted::{Map, Set};
 use wire::{
     BlockTag, Copyset, Endpoint, GlobalStatus, NodeId, Packet, PacketKind, Refusal, RequesterId, Rule, Rules,
-    Seq, SlotId, SwitchEpoch,
+    Seq, SwitchEpoch,
 };
 
 use crate::allocator::{BlockRange, ChunkTable};
@@ -119,7 +119,7 @@ enum Decision {
 impl HomeAgent {
     /// The home of this memory.
     pub(crate) fn of(memory: NodeId, config: &NodeConfig) -> Self {
-        let rows = config.nodes * SlotId::PER_NODE;
+        let rows = RequesterId::rows(config.nodes, config.lock_slots);
         let chunks = ChunkTable::new(memory, config.memory, config.block, config.chunk);
         Self {
             node: memory,
@@ -164,11 +164,12 @@ impl HomeAgent {
 
     /// The requester's node has started a new incarnation: its numbers begin again.
     pub(crate) fn forget(&mut self, node: NodeId) {
-        let rows = node.index() * SlotId::PER_NODE..(node.index() + 1) * SlotId::PER_NODE;
-        self.decided[rows.start * 2..rows.end * 2].fill(Decided::NOTHING);
-        self.written_back[rows.start * 2..rows.end * 2].fill(Seq::NONE);
-        self.replicating.retain(|row, _| !rows.contains(row));
-        self.calls[rows].fill(None);
+        for rows in RequesterId::rows_of(node, self.calls.len()) {
+            self.decided[rows.start * 2..rows.end * 2].fill(Decided::NOTHING);
+            self.written_back[rows.start * 2..rows.end * 2].fill(Seq::NONE);
+            self.replicating.retain(|row, _| !rows.contains(row));
+            self.calls[rows].fill(None);
+        }
     }
 
     pub(crate) fn invariants(&self) {

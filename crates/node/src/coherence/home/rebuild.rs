@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use sorted::Map;
 use switch::coherence::Dump;
-use wire::{BlockTag, Copyset, Discipline, GlobalStatus, NodeId, RequesterId, Rule, Rules, SlotId};
+use wire::{BlockTag, Copyset, Discipline, GlobalStatus, NodeId, RequesterId, Rule, Rules};
 
 use super::directory::{Entry, Keeper};
 use super::migration::Moving;
@@ -38,12 +38,12 @@ impl Knowledge {
         }
         let mut writers = Map::new();
         for (row, decided) in home.decided.iter().enumerate() {
-            let node = row / 2 / SlotId::PER_NODE;
-            if node < nodes
+            let node = RequesterId::of(row / 2).node;
+            if node.index() < nodes
                 && decided.how == Decision::Granted
                 && !decided.event.takes_read_lock(wire::AllRules)
             {
-                writers.insert(decided.tag, NodeId(u16::try_from(node).expect("at most 64 nodes")));
+                writers.insert(decided.tag, node);
             }
         }
         let here = |tag: BlockTag| tag.home() == home.node;

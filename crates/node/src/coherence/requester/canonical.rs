@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use wire::{Nanos, Packet, RequesterId, Seq, SlotId};
 
 use super::{Requesters, Slot, Stage, Wait, Work};
-use crate::coherence::canonical::{FAR, Timer, Use, canonical_choice, requester_of};
+use crate::coherence::canonical::{FAR, Timer, Use, canonical_choice};
 use crate::coherence::config::NodeConfig;
 use crate::coherence::round_trip::RoundTrip;
 
@@ -151,7 +151,7 @@ impl RequestersState {
             slot.followers().for_each(|follower| found(follower.requester, follower.seq, Use::InFlight));
         }
         for (row, seq) in &self.followed {
-            found(requester_of(*row as usize / 2), *seq, Use::Remembered);
+            found(RequesterId::of(*row as usize / 2), *seq, Use::Remembered);
         }
     }
 
@@ -168,7 +168,7 @@ impl RequestersState {
         }
         self.slots.retain(|(_, slot)| *slot != UNUSED);
         for (row, seq) in &mut self.followed {
-            *seq = to(requester_of(*row as usize / 2), *seq, Use::Remembered);
+            *seq = to(RequesterId::of(*row as usize / 2), *seq, Use::Remembered);
         }
         self.followed.retain(|(_, seq)| *seq != Seq::NONE);
     }

@@ -106,7 +106,7 @@ impl Requesters {
         packet.repeated = cx.rules.holds(Rule::HandedUnlockSaysSo) && event.follower.is_some();
         it.unlocks[packet.seq.parity()] = Some(Unlocking { packet, deadline, after, waits, position });
         if it.work == Work::None {
-            self.busy &= !(1 << slot.0);
+            self.set_free(slot);
         }
         self.arm(deadline);
         if !waits {

@@ -28,15 +28,25 @@ impl Requesters {
         if cx.is_down(block) {
             return self.refuse(cx, Work::Lock { entry, write, once, refusals: 0 });
         }
-        if self.locks() >= SlotId::FOR_LOCKS {
-            return Started::Full;
-        }
-        match self.occupy(Work::Lock { entry, write, once, refusals: 0 }) {
+        let work = Work::Lock { entry, write, once, refusals: 0 };
+        match self.occupy_for_lock(cx.config.lock_slots > 0, work) {
             Some(slot) => {
                 self.advance_lock(cx, slot, entry, write);
                 Started::Slot(slot)
             }
             None => Started::Full,
+        }
+    }
+
+    fn occupy_for_lock(&mut self, has_own: bool, work: Work) -> Option<SlotId> {
+        if has_own {
+            let slot = SlotId(self.free_for_locks.pop_first()?);
+            self.occupy_slot(slot, work);
+            Some(slot)
+        } else if self.locks() < SlotId::FOR_LOCKS {
+            self.occupy(work)
+        } else {
+            None
         }
     }
 
@@ -84,7 +94,7 @@ impl Requesters {
             Some(Stage::Held) => self.unlock(cx, slot, Status::Granted),
             Some(Stage::Orphaned) => {
                 it.event = None;
-                self.busy &= !(1 << slot.0);
+                self.set_free(slot);
             }
             _ => panic!("slot {slot:?} holds no lock: {:?}", it.event),
         }

@@ -40,6 +40,7 @@ mod wait_queue;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use sorted::Set;
 use wire::{
     BlockTag, Copyset, GlobalStatus, Nanos, NodeId, Packet, PacketKind, RequesterId, Rule, Rules, Seq, SlotId,
 };
@@ -54,6 +55,8 @@ pub(crate) struct Requesters {
     slots: Box<[Slot]>,
     /// Bit `i`: slot `i` has work or an open event.
     busy: u64,
+    /// Of the slots behind those of all nodes, those that hold no block lock.
+    free_for_locks: Set<u16>,
     /// The last event of every requester and parity that a requester here has handed a lock to.
     followed: Box<[Seq]>,
     /// Measured on events that were answered without being repeated.
@@ -230,7 +233,8 @@ impl Requesters {
     pub(crate) fn new(config: &crate::coherence::config::NodeConfig) -> Self {
         let (node, nodes) = (config.id, config.nodes);
         let followed = core::iter::repeat_n(Seq::NONE, nodes * SlotId::PER_NODE * 2).collect();
-        let slots = (0..SlotId::PER_NODE)
+        let more = SlotId::PER_NODE..SlotId::PER_NODE + config.lock_slots;
+        let slots = (0..more.end)
             .map(|_| Slot {
                 work: Work::None,
                 wait: Wait::Nothing,
@@ -245,6 +249,7 @@ impl Requesters {
             slots,
             followed,
             busy: 0,
+            free_for_locks: more.map(|slot| u16::try_from(slot).expect("few")).collect(),
             round_trip: RoundTrip::default(),
             reuse,
             unreadable: Vec::new(),
@@ -287,7 +292,9 @@ impl Requesters {
         let it = &mut self.slots[slot.index()];
         assert!(it.work == Work::None && it.event.is_none(), "slot {slot:?} is busy with {:?}", it.work);
         it.work = work;
-        self.busy |= 1 << slot.0;
+        if slot.index() < SlotId::PER_NODE {
+            self.busy |= 1 << slot.0;
+        }
     }
 
     /// The slot's work has come a step further.
@@ -301,11 +308,20 @@ impl Requesters {
         it.work = Work::None;
         it.wait = Wait::Nothing;
         if it.event.is_none() {
-            self.busy &= !(1 << slot.0);
+            self.set_free(slot);
         }
     }
 
-    /// The slots that are busy, lowest first.
+    /// The slot has neither work nor an event.
+    fn set_free(&mut self, slot: SlotId) {
+        if slot.index() < SlotId::PER_NODE {
+            self.busy &= !(1 << slot.0);
+        } else {
+            self.free_for_locks.insert(slot.0);
+        }
+    }
+
+    /// The slots that are busy, lowest first; not those that are for block locks alone.
     fn busy_slots(&self) -> impl Iterator<Item = SlotId> + use<> {
         let mut rest = self.busy;
         core::iter::from_fn(move || {
@@ -337,7 +353,10 @@ impl Requesters {
 
     pub(crate) fn invariants(&self) {
         for (index, slot) in self.slots.iter().enumerate() {
-            let busy = self.busy >> index & 1 == 1;
+            let busy = match index {
+                0..SlotId::PER_NODE => self.busy >> index & 1 == 1,
+                more => !self.free_for_locks.contains(&(more as u16)),
+            };
             let idle = slot.work == Work::None && slot.event.is_none();
             assert_eq!(busy, !idle, "slot {index}: {:?} {:?}", slot.work, slot.event);
             if let Some(event) = &slot.event {

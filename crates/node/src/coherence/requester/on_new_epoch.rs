@@ -105,7 +105,7 @@ impl Requesters {
         match &mut it.work {
             Work::None => {
                 if it.event.is_none() {
-                    self.busy &= !(1 << slot.0);
+                    self.set_free(slot);
                 }
             }
             Work::Fetch(fetch) => {

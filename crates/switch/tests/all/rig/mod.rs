@@ -85,6 +85,7 @@ impl Rig {
             entries,
             epoch: EPOCH,
             queue: false,
+            lock_slots: 0,
             peeks: true,
             copies: false,
         })

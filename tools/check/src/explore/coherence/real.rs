@@ -77,6 +77,7 @@ impl<R: Rules> Real<R> {
             entries: 7,
             epoch: SwitchEpoch(0),
             queue,
+            lock_slots: 0,
             peeks,
             copies: false,
         };

@@ -55,6 +55,7 @@ impl<R: Rules> Real<R> {
             entries: 7,
             epoch: FIRST,
             queue: false,
+            lock_slots: 0,
             peeks: false,
             copies: scope.copies > 1,
         };
