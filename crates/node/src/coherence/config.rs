@@ -124,7 +124,8 @@ pub struct NodeConfig {
     /// Bytes of blocks a second that come to this node of one memory that it is to have, too, at most.
     pub refill: u64,
     /// Slots for block locks besides those that all nodes have ([`SlotId::PER_NODE`](wire::SlotId::PER_NODE)), in multiples of as many.
-    /// The switch must have them, too; with `queue` there are none.
+    /// The switch must have them, too; with `queue` there are none. Cache agents and allocators never hear of them. Live
+    /// racks have none.
     pub lock_slots: usize,
     /// The node that shadows the switch's TAG array.
     pub shadow: NodeId,
