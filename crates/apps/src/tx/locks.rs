@@ -164,7 +164,12 @@ impl<H> Blocks<H> {
     }
 
     fn add(&mut self, block: GlobalAddr, row: GlobalAddr, found: Option<Found>) {
-        self.held.get_mut(&block).expect("it was taken").rows.insert(row, found);
+        let is_gap = found.is_none();
+        let known = self.held.get_mut(&block).expect("it was taken").rows.entry(row).or_insert(found);
+        // Whoever was after the gap once still is.
+        if is_gap {
+            *known = None;
+        }
     }
 }
 
