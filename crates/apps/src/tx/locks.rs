@@ -164,12 +164,8 @@ impl<H> Blocks<H> {
     }
 
     fn add(&mut self, block: GlobalAddr, row: GlobalAddr, found: Option<Found>) {
-        let is_gap = found.is_none();
-        let known = self.held.get_mut(&block).expect("it was taken").rows.entry(row).or_insert(found);
-        // Whoever was after the gap once still is.
-        if is_gap {
-            *known = None;
-        }
+        // What was found before counts no more: whoever asks for a row again has its block to write by now.
+        self.held.get_mut(&block).expect("it was taken").rows.insert(row, found);
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Blocks {
 const EPOCH: SwitchEpoch = SwitchEpoch(3);
 
 fn config((nodes, queue): (usize, bool)) -> SwitchConfig {
-    SwitchConfig { nodes, entries: 7, epoch: EPOCH, queue, lock_slots: 0, peeks: true, copies: false }
+    SwitchConfig { entries: 7, epoch: EPOCH, queue, peeks: true, ..SwitchConfig::for_nodes(nodes) }
 }
 
 impl Packets for Blocks {

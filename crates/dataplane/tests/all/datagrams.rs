@@ -25,15 +25,8 @@ const HEAD: usize = 32;
 
 /// For three nodes.
 fn program(hook: Hook, output: Output, copies: bool) -> KernelProgram {
-    let config = SwitchConfig {
-        nodes: 3,
-        entries: 7,
-        epoch: SwitchEpoch(EPOCH),
-        queue: false,
-        lock_slots: 0,
-        peeks: true,
-        copies,
-    };
+    let usual = SwitchConfig::for_nodes(3);
+    let config = SwitchConfig { entries: 7, epoch: SwitchEpoch(EPOCH), peeks: true, copies, ..usual };
     let switch = Switch::new(&config).expect("it fits");
     switch.for_kernel(Frames::Datagrams(TERMS, hook, output)).expect("its jumps are short enough")
 }

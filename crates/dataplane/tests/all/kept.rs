@@ -86,8 +86,7 @@ fn try_attach(nodes: usize, ports: &Ports, claim: Option<Claim>) -> Result<Kerne
     };
     let udp = Arc::new(bound(&config));
     let epoch = SwitchEpoch(0);
-    let blocks =
-        SwitchConfig { nodes, entries: 64, epoch, queue: false, lock_slots: 0, peeks: true, copies: false };
+    let blocks = SwitchConfig { entries: 64, epoch, peeks: true, ..SwitchConfig::for_nodes(nodes) };
     let locks = DirectoryConfig { at: LockEnd::Switch, nodes, entries: 64, epoch };
     Kernel::attach(&blocks, &locks, udp, ports, claim)
 }

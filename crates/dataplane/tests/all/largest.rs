@@ -15,16 +15,9 @@ fn programs_for_64_nodes_are_taken() {
     let (nodes, epoch) = (Copyset::NODES, SwitchEpoch(1));
     let entries = 375_000;
     for queue in [false, true] {
-        let switch = Switch::new(&SwitchConfig {
-            nodes,
-            entries,
-            epoch,
-            queue,
-            lock_slots: 0,
-            peeks: true,
-            copies: false,
-        })
-        .expect("it fits");
+        let usual = SwitchConfig::for_nodes(nodes);
+        let config = SwitchConfig { entries, epoch, queue, peeks: true, ..usual };
+        let switch = Switch::new(&config).expect("it fits");
         let program = switch
             .for_kernel(Frames::Datagrams(TERMS, Hook::TrafficControl, Output::Ports))
             .expect("short enough jumps");

@@ -156,15 +156,8 @@ mod tests {
     #[test]
     fn the_program_fits_the_chip_beside_the_others_unless_it_steers_reads() {
         let epoch = wire::SwitchEpoch(0);
-        let coherence = switch::coherence::SwitchConfig {
-            nodes: 64,
-            entries: 375_000,
-            epoch,
-            queue: true,
-            lock_slots: 0,
-            peeks: true,
-            copies: false,
-        };
+        let usual = switch::coherence::SwitchConfig::for_nodes(64);
+        let coherence = switch::coherence::SwitchConfig { queue: true, peeks: true, ..usual };
         let locks =
             switch::locks::DirectoryConfig { at: wire::LockEnd::Switch, nodes: 64, entries: 65_536, epoch };
         let coherence = switch::coherence::Switch::new(&coherence).unwrap().stage_map();

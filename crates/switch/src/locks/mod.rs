@@ -116,15 +116,8 @@ mod tests {
             Directory::new(&config).map(|directory| directory.stage_map())
         };
         for queue in [false, true] {
-            let config = coherence::SwitchConfig {
-                nodes: 64,
-                entries: 375_000,
-                epoch,
-                queue,
-                lock_slots: 0,
-                peeks: queue,
-                copies: false,
-            };
+            let usual = coherence::SwitchConfig::for_nodes(64);
+            let config = coherence::SwitchConfig { queue, peeks: queue, ..usual };
             let coherence = coherence::Switch::new(&config).unwrap().stage_map();
             let both = beside(&coherence, &locks(64 << 10).unwrap()).unwrap();
             assert!(both.totals.register_bytes > coherence.totals.register_bytes);

@@ -72,16 +72,8 @@ fn number_zero_belongs_to_no_event() {
 #[test]
 fn a_switch_is_built_for_1_to_64_nodes_and_some_entries() {
     let build = |nodes, entries| {
-        Switch::new(&SwitchConfig {
-            nodes,
-            entries,
-            epoch: EPOCH,
-            queue: false,
-            lock_slots: 0,
-            peeks: true,
-            copies: false,
-        })
-        .map(|_| ())
+        let usual = SwitchConfig::for_nodes(nodes);
+        Switch::new(&SwitchConfig { entries, epoch: EPOCH, peeks: true, ..usual }).map(|_| ())
     };
     for nodes in [1, 32, 33, 64] {
         build(nodes, 100).unwrap();

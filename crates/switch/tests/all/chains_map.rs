@@ -39,15 +39,8 @@ fn alus(map: &StageMap) -> Vec<usize> {
 fn all_three_programs_fit_one_chip() {
     let epoch = SwitchEpoch(0);
     for queue in [false, true] {
-        let config = coherence::SwitchConfig {
-            nodes: 64,
-            entries: 375_000,
-            epoch,
-            queue,
-            lock_slots: 0,
-            peeks: queue,
-            copies: false,
-        };
+        let usual = coherence::SwitchConfig::for_nodes(64);
+        let config = coherence::SwitchConfig { queue, peeks: queue, ..usual };
         let coherence = coherence::Switch::new(&config).unwrap().stage_map();
         let config = locks::DirectoryConfig { at: LockEnd::Switch, nodes: 64, entries: 64 << 10, epoch };
         let locks = locks::Directory::new(&config).unwrap().stage_map();

@@ -59,13 +59,10 @@ impl Rack {
             random: Dice::new(seed),
             // One set of 7 for 9 blocks: ADDs collide, and race for the last way.
             switch: Switch::new(&SwitchConfig {
-                nodes: NODES,
                 entries: 7,
                 epoch: EPOCH,
-                queue: false,
-                lock_slots: 0,
                 peeks: true,
-                copies: false,
+                ..SwitchConfig::for_nodes(NODES)
             })
             .unwrap(),
             requesters: ids.map(|id| Requester { id, seq: 0, open: Vec::new() }).collect(),

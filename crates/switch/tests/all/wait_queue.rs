@@ -1,19 +1,11 @@
 //! With `queue`, a request that meets a writer waits behind it (see `coherence::wait_queue`).
 
 use switch::coherence::{Switch, SwitchConfig, wait_queue};
-use wire::{Endpoint, GlobalStatus, NodeId, Packet, PacketKind, Refusal, Seq, SlotId, Status, SwitchEpoch};
+use wire::{Endpoint, GlobalStatus, NodeId, Packet, PacketKind, Refusal, Seq, SlotId, Status};
 
 /// A switch with a queue, and the entry of one block in it.
 fn with_entry() -> (Switch, wire::BlockTag) {
-    let config = SwitchConfig {
-        nodes: 4,
-        entries: 7,
-        epoch: SwitchEpoch(0),
-        queue: true,
-        lock_slots: 0,
-        peeks: false,
-        copies: false,
-    };
+    let config = SwitchConfig { entries: 7, queue: true, ..SwitchConfig::for_nodes(4) };
     let mut switch = Switch::new(&config).unwrap();
     let tag = wire::BlockTag::from_bits(1 << 12);
     let home = wire::RequesterId { node: NodeId(0), slot: SlotId::MIGRATION };

@@ -20,13 +20,11 @@ const EPOCH: SwitchEpoch = SwitchEpoch(0);
 /// Both programs, and how long their packets are.
 fn programs() -> [(Machine, usize); 2] {
     let switch = Switch::new(&SwitchConfig {
-        nodes: NODES,
         entries: 7,
         epoch: EPOCH,
         queue: true,
-        lock_slots: 0,
         peeks: true,
-        copies: false,
+        ..SwitchConfig::for_nodes(NODES)
     });
     let directory =
         Directory::new(&DirectoryConfig { at: LockEnd::Switch, nodes: NODES, entries: 4, epoch: EPOCH });

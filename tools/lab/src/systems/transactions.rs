@@ -26,7 +26,7 @@ pub(crate) const ABORTED: &str = "aborted";
 const LOG: u64 = 64 << 10;
 /// Slots of a node for block locks: four clients hold some 30 each.
 pub(super) const LOCK_SLOTS: usize = 256;
-/// A transaction has some 300 accesses: the runs are so much shorter than those of the micro benchmark.
+/// A transaction has some 200 accesses: the runs are so much shorter than those of the micro benchmark.
 const SHORTER: u64 = 30;
 /// Rows of TPC-C as specified, for so many keys of the key-value store.
 const KEYS: u64 = 10 << 18;

@@ -253,7 +253,11 @@ fn missing(status: Option<&Status>, with_process: u16) -> String {
     let Some(status) = status else { return "the switch".to_owned() };
     let down = status.nodes.iter().filter(|node| !node.up && node.id < with_process);
     let down: Vec<String> = down.map(|node| format!("node {}", node.id)).collect();
-    if down.is_empty() { "the first epoch".to_owned() } else { down.join(", ") }
+    match down.as_slice() {
+        [] if is_up(status, with_process) => "the nodes' sockets for applications".to_owned(),
+        [] => "the first epoch".to_owned(),
+        down => down.join(", "),
+    }
 }
 
 fn counted(nodes: u16) -> String {

@@ -80,16 +80,8 @@ impl Rig {
     }
 
     fn with_entries(entries: usize) -> Self {
-        let switch = Switch::new(&SwitchConfig {
-            nodes: NODES,
-            entries,
-            epoch: EPOCH,
-            queue: false,
-            lock_slots: 0,
-            peeks: true,
-            copies: false,
-        })
-        .unwrap();
+        let usual = SwitchConfig::for_nodes(NODES);
+        let switch = Switch::new(&SwitchConfig { entries, epoch: EPOCH, peeks: true, ..usual }).unwrap();
         Self { switch, next: 1000 }
     }
 
