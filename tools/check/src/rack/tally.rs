@@ -73,29 +73,3 @@ impl Conditions {
         rate > 0
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::coherence::{Plan, Rack};
-    use crate::rack::Effort;
-
-    #[test]
-    fn a_fault_that_no_longer_happens_is_seen() {
-        let mut tallies = Tallies::default();
-        for seed in 0..40 {
-            let drawn = Plan::from_seed(seed);
-            let mut crippled = drawn;
-            crippled.rack.faults.delay = 0;
-            let report =
-                Rack::run_seed(wire::AllRules, crippled, seed, Effort::steps(1000)).expect("it is right");
-            tallies.take(&drawn.rack, &report.faults);
-        }
-        let of = |fault| tallies.all().find(|(kind, _)| *kind == fault).expect("every kind is there").1;
-        assert_eq!(tallies.blind(), [Fault::Delayed]);
-        assert_eq!((of(Fault::Delayed).total, of(Fault::Delayed).runs_without), (0, 40));
-        assert!(of(Fault::Lost).total > 0 && of(Fault::Lost).drawn_without < of(Fault::Lost).drawn);
-        // Nothing stops in these runs, and none has drawn that.
-        assert_eq!((of(Fault::NodeDied).runs_without, of(Fault::NodeDied).drawn), (40, 0));
-    }
-}

@@ -3,7 +3,7 @@
 //! A failure prints the command that repeats just that run.
 
 use check::coherence::{Plan, Rack, Report};
-use check::rack::{Effort, Fault};
+use check::rack::{Effort, Fault, Tallies};
 use node::Counters;
 use wire::{AllRules, NodeId};
 
@@ -144,4 +144,22 @@ fn a_prefix_of_what_a_dead_node_wrote_survives() {
         assert!(refilled > 0, "memories were copied again");
         assert!(sum.seen.syncs > 0 && sum.seen.died > 0, "some writes are synced, and some are lost");
     }
+}
+
+#[test]
+fn a_fault_that_no_longer_happens_is_seen() {
+    let mut tallies = Tallies::default();
+    for seed in 0..40 {
+        let drawn = Plan::from_seed(seed);
+        let mut crippled = drawn;
+        crippled.rack.faults.delay = 0;
+        let report = Rack::run_seed(AllRules, crippled, seed, Effort::steps(1000)).expect("it is right");
+        tallies.take(&drawn.rack, &report.faults);
+    }
+    let of = |fault| tallies.all().find(|(kind, _)| *kind == fault).expect("every kind is there").1;
+    assert_eq!(tallies.blind(), [Fault::Delayed]);
+    assert_eq!((of(Fault::Delayed).total, of(Fault::Delayed).runs_without), (0, 40));
+    assert!(of(Fault::Lost).total > 0 && of(Fault::Lost).drawn_without < of(Fault::Lost).drawn);
+    // Nothing stops in these runs, and none has drawn that.
+    assert_eq!((of(Fault::NodeDied).runs_without, of(Fault::NodeDied).drawn), (40, 0));
 }

@@ -36,27 +36,3 @@ pub fn play(scenario: &Scenario) -> Chart {
 pub fn find(name: &str) -> Option<&'static Scenario> {
     SCENARIOS.iter().find(|scenario| scenario.name == name)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_scenario_plays_the_same_twice_and_shows_messages() {
-        for scenario in SCENARIOS {
-            let chart = play(scenario);
-            let messages =
-                chart.steps.iter().filter(|step| matches!(step.what, What::Message { .. })).count();
-            assert!(messages >= 2, "{}: {chart:#?}", scenario.name);
-            assert_eq!(chart, play(scenario), "{}", scenario.name);
-            assert!(!terminal::draw(&chart).is_empty() && svg::draw(&chart).ends_with("</svg>\n"));
-        }
-    }
-
-    #[test]
-    fn names_are_unique() {
-        for scenario in SCENARIOS {
-            assert!(std::ptr::eq(find(scenario.name).expect("it is there"), scenario), "{}", scenario.name);
-        }
-    }
-}

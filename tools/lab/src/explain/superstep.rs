@@ -31,24 +31,28 @@ pub struct Timeline {
     pub title: String,
     /// Threads of a node.
     threads: usize,
-    /// When it began, and when it was over.
+    /// When it began.
     begin: Nanos,
-    end: Nanos,
-    /// Of each thread: when it worked on edges and vertices, and when it waited for a block.
-    work: Vec<Vec<(Nanos, Nanos)>>,
-    waits: Vec<Vec<(Nanos, Nanos)>>,
-    messages: Vec<Sent>,
+    /// When it was over.
+    pub end: Nanos,
+    /// Of each thread: when it worked on edges and vertices, from and to.
+    pub work: Vec<Vec<(Nanos, Nanos)>>,
+    /// And when it waited for a block.
+    pub waits: Vec<Vec<(Nanos, Nanos)>>,
+    /// In the order in which they were sent.
+    pub messages: Vec<Sent>,
 }
 
 /// A message that was seen.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Sent {
+pub struct Sent {
     packet: Packet,
-    has_block: bool,
+    /// It had a block's contents with it.
+    pub has_block: bool,
     envelope: Envelope,
     at: Nanos,
     /// None: it is on its way, or was lost.
-    handled: Option<Nanos>,
+    pub handled: Option<Nanos>,
 }
 
 /// What an observer writes down.
@@ -288,54 +292,5 @@ impl Timeline {
         }
         put(format_args!("</svg>"));
         out
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use apps::graph::input::Kronecker;
-
-    use super::*;
-    use crate::figure::run::Unwatched;
-
-    fn drawn() -> Timeline {
-        let input = Input::Kronecker(Kronecker { scale: 10, edge_factor: 8, seed: 1 });
-        let partition = Partition::new(input.vertices(), 3, 2, 1).unwrap();
-        superstep(&input, partition, BlockSize::DEFAULT, &Unwatched).unwrap().unwrap()
-    }
-
-    #[test]
-    fn a_timeline_is_the_same_again_and_each_thread_works_and_waits_in_it() {
-        let timeline = drawn();
-        assert_eq!(timeline, drawn());
-        assert_eq!(timeline.work.len(), 6);
-        // Each thread has all of its edges once, and 10 ns for each and for each vertex: of the ranks that are written at the
-        // beginning, of the new ones, and of the result.
-        let all: u64 = timeline.work.iter().flatten().map(|(from, to)| (*to - *from).0).sum();
-        let slots = 6 * 1024_u64.div_ceil(6).next_multiple_of(64);
-        assert!((10 * (2 * 8 * 1024 + 2 * slots)..=10 * (2 * 8 * 1024 + 4 * slots)).contains(&all), "{all}");
-        assert!(timeline.waits.iter().all(|waits| !waits.is_empty()));
-        for (work, waits) in timeline.work.iter().zip(&timeline.waits) {
-            let mut both: Vec<_> = work.iter().chain(waits).filter(|(from, to)| from < to).collect();
-            both.sort_unstable();
-            assert!(both.is_sorted_by(|one, next| one.1 <= next.0), "who works does not wait: {both:?}");
-        }
-        let (works, waits) = timeline.shares();
-        assert!(works > 0.05 && waits > 0.05 && works + waits < 1.0, "{works} {waits}");
-    }
-
-    #[test]
-    fn a_picture_has_each_span_and_each_message_that_has_arrived() {
-        let (timeline, svg) = (drawn(), drawn().svg());
-        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
-        let arrived =
-            timeline.messages.iter().filter(|sent| sent.handled.is_some_and(|at| at <= timeline.end));
-        let blocks = arrived.clone().filter(|sent| sent.has_block).count();
-        assert!(blocks >= 6, "three nodes read the values of two others");
-        // One more each: the keys.
-        assert_eq!(svg.matches("class=\"b\"").count(), blocks + 1);
-        let waits = timeline.waits.iter().flatten().filter(|(from, to)| from < to).count();
-        assert_eq!(svg.matches("class=\"wait\"").count(), waits + 1);
-        assert!(svg.contains("node 2") && !svg.contains("node 3"));
     }
 }

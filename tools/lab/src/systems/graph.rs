@@ -43,14 +43,15 @@ const GRAPH: u64 = 16;
 const BESIDE: u64 = 64 << 20;
 
 /// What a run has come to.
-struct Ranked {
+pub struct Ranked {
     report: RackReport,
     /// What FlowCC has counted before and after it.
     tally: [Tally; 2],
-    supersteps: u64,
+    /// How many there were.
+    pub supersteps: u64,
     looked_at: u64,
     /// By vertex.
-    ranks: Vec<f64>,
+    pub ranks: Vec<f64>,
 }
 
 /// The base-2 logarithm of the vertices at these sizes: four for each key of the key-value store, or an eighth of that.
@@ -82,7 +83,14 @@ pub(super) fn run(
     })
 }
 
-fn pagerank(
+/// Ranks the vertices of a graph on a system, until no rank changes by more than the tolerance.
+///
+/// # Errors
+/// If whoever watches has ended it.
+///
+/// # Panics
+/// If the system has no graphs.
+pub fn pagerank(
     subject: Subject,
     graph: RandomGraph,
     tolerance: f64,
@@ -263,49 +271,5 @@ pub(crate) fn charged(work: Work) -> impl FnMut(Nanos, Done) -> Nanos {
         Done::Written(_, len) => work.of(0, len / 8),
         // At barriers.
         Done::InPlace(..) => Nanos::ZERO,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::figure::run::Unwatched;
-
-    /// Ranks by the plainest loop that there is, until none changes by more than the tolerance.
-    fn plain(graph: RandomGraph, tolerance: f64) -> (u64, Vec<f64>) {
-        let count = graph.vertices() as usize;
-        let mut neighbours = vec![Vec::new(); count];
-        for (from, to) in graph.part(0, 1) {
-            neighbours[from as usize].push(to as usize);
-            neighbours[to as usize].push(from as usize);
-        }
-        let (mut supersteps, mut ranks) = (0, vec![1.0; count]);
-        loop {
-            let value = |other: &usize| ranks[*other] / neighbours[*other].len() as f64;
-            let new: Vec<f64> =
-                neighbours.iter().map(|others| 0.15 + 0.85 * others.iter().map(value).sum::<f64>()).collect();
-            let changed = new.iter().zip(&ranks).any(|(new, old)| (new - old).abs() > tolerance);
-            (supersteps, ranks) = (supersteps + 1, new);
-            if !changed {
-                return (supersteps, ranks);
-            }
-        }
-    }
-
-    #[test]
-    fn every_system_ranks_the_vertices_as_a_plain_loop_does() {
-        let graph = RandomGraph { scale: 9, seed: 3 };
-        let (supersteps, expected) = plain(graph, 1e-9);
-        for subject in [Subject::Concordia, Subject::Rackmem, Subject::Grappa, Subject::PowerGraph] {
-            for nodes in [4, 8] {
-                let setup = Setup { threads: 4, ..Inputs::declared().setup(nodes) };
-                let run = pagerank(subject, graph, 1e-9, setup, &Inputs::declared(), &Unwatched);
-                let found = run.unwrap();
-                let worst = found.ranks.iter().zip(&expected).map(|(a, b)| (a - b).abs());
-                let worst = worst.fold(0.0, f64::max);
-                assert!(worst < 1e-6, "{subject:?} on {nodes} nodes: {worst}");
-                assert!(found.supersteps.abs_diff(supersteps) <= 2, "{subject:?}");
-            }
-        }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) mod coherence;
 mod conflict;
 mod failure;
 mod gam;
-pub(crate) mod graph;
+pub mod graph;
 mod grappa;
 pub(crate) mod locks;
 pub mod measure;

@@ -114,27 +114,3 @@ where
         ..measured(&report, &before, &after, threads)
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::figure::input::Inputs;
-    use crate::figure::point::{Load, Point, Subject};
-    use crate::figure::run::Unwatched;
-    use crate::systems::measure::measure;
-
-    #[test]
-    fn nobody_aborts_in_a_warehouse_of_its_own_and_some_do_in_those_of_others() {
-        let sizes = Sizes { operations: 200 * SHORTER, ..Sizes::TINY };
-        for subject in [Subject::Concordia, Subject::GamLarge] {
-            let run = |distribution| {
-                let point = Point::new(subject, Load::Transactions(Transactions { distribution }));
-                measure(&point, &sizes, &Inputs::declared(), 1, &Unwatched).unwrap()
-            };
-            let (alone, together) = (run(0), run(100));
-            assert_eq!((alone.operations, together.operations), (200, 200));
-            assert_eq!(alone.count(ABORTED), 0, "{subject:?}");
-            assert!(together.count(ABORTED) > 0 && together.mops() < alone.mops(), "{subject:?}");
-        }
-    }
-}

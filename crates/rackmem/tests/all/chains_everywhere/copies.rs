@@ -3,7 +3,7 @@
 use rackmem::{ChainsConfig, Error, Nanos, NodeId};
 
 use super::{
-    Nodes, assert_linearizable, far_more_is_written, history_of, spread,
+    Nodes, are_right, assert_linearizable, far_more_is_written, history_of, spread,
     what_is_put_is_there_until_it_is_deleted,
 };
 
@@ -23,26 +23,26 @@ pub(crate) fn what_is_put_into_copies_all_others_get_until_it_is_deleted(nodes: 
 
 pub(crate) fn each_copy_takes_a_put_one_round_trip_more_and_a_get_none(nodes: Nodes<'_>) {
     for (many, memories) in KINDS {
-        let mut here = nodes(2);
-        // Nobody forgets anything here.
-        let config = ChainsConfig { lease: Nanos(60_000_000_000), ..copies(many, memories, 64 << 10) };
-        let mut store = here.chains(&config).unwrap();
-        store.put(&mut here, 1, b"a").unwrap();
-        assert_eq!(
-            store.trips(),
-            4,
-            "slots; the entry, to all copies at once; whether there is a chain; it is begun"
-        );
-        store.put(&mut here, 1, b"b").unwrap();
-        assert_eq!(
-            store.trips() as usize,
-            1 + many,
-            "the entry, to all copies at once; its link, copy by copy"
-        );
-        let mut found = Vec::new();
-        assert!(store.get(&mut here, 1, &mut found).unwrap() && found == b"b");
-        assert_eq!(store.trips(), 1);
-        store.free(&mut here).unwrap();
+        are_right(|| {
+            let (mut here, mut counted, mut found) = (nodes(2), Vec::new(), Vec::new());
+            // Nobody forgets anything here.
+            let config = ChainsConfig { lease: Nanos(60_000_000_000), ..copies(many, memories, 64 << 10) };
+            let mut store = here.chains(&config).unwrap();
+            store.put(&mut here, 1, b"a").unwrap();
+            let first = "slots; the entry, to all copies at once; whether there is a chain; it is begun";
+            counted.push((store.trips(), 4..=4, first));
+            store.put(&mut here, 1, b"b").unwrap();
+            let put = 1 + many as u32;
+            counted.push((
+                store.trips(),
+                put..=put,
+                "the entry, to all copies at once; its link, copy by copy",
+            ));
+            assert!(store.get(&mut here, 1, &mut found).unwrap() && found == b"b");
+            counted.push((store.trips(), 1..=1, "it still is the tail"));
+            store.free(&mut here).unwrap();
+            counted
+        });
     }
 }
 
