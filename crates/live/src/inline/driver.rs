@@ -175,14 +175,13 @@ impl InlineRack {
     /// to be sent beside a MOVE: whom the directory lets have it gets the name.
     fn put_about_lock(&self, packet: &LockPacket, data: Option<DataRef>, to_run: &mut Vec<usize>) {
         let LockPacket { kind, lock, len, node, to, .. } = *packet;
+        if kind == LockKind::Data {
+            return;
+        }
         let mut message = LockMessage { packet: *packet, data };
-        match kind {
-            LockKind::Data => return,
-            LockKind::Hand | LockKind::Granted if len > 0 && data.is_none() => {
-                message.packet.payload = region_bytes(len);
-                message.data = Some(LockStoreOf::copy_of(&self.memories[node.index()], node, lock));
-            }
-            _ => {}
+        if matches!(kind, LockKind::Hand | LockKind::Granted) && len > 0 && data.is_none() {
+            message.packet.payload = region_bytes(len);
+            message.data = Some(LockStoreOf::copy_of(&self.memories[node.index()], node, lock));
         }
         self.put(to.node(), Input::Lock(message), to_run);
     }

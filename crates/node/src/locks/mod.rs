@@ -221,7 +221,7 @@ pub struct LockNode<R: Rules = AllRules> {
 struct Context<'a, S, R> {
     rules: R,
     now: Nanos,
-    config: LockNodeConfig,
+    config: &'a LockNodeConfig,
     counters: &'a mut LockCounters,
     store: &'a mut S,
     out: &'a mut Vec<LockEffect>,
@@ -414,13 +414,13 @@ impl<R: Rules> LockNode<R> {
 
 fn context<'a, S, R>(
     rules: R,
-    config: &LockNodeConfig,
+    config: &'a LockNodeConfig,
     counters: &'a mut LockCounters,
     at: Moment,
     store: &'a mut S,
     out: &'a mut Vec<LockEffect>,
 ) -> Context<'a, S, R> {
-    Context { rules, now: at.now, config: *config, counters, store, out, victim: None, freed_room: false }
+    Context { rules, now: at.now, config, counters, store, out, victim: None, freed_room: false }
 }
 
 sorted::key!(Ticket: u32 = |it| it.0);

@@ -98,6 +98,9 @@ impl Lock {
 
     /// If a verdict waits, and its data are there, or are wanted no more, it is followed.
     pub(super) fn follow_verdict<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
+        if self.arrived.is_none() && self.verdict.is_none() {
+            return;
+        }
         self.leaves_data(cx, self.fence.before());
         let (arrived, fence, holds) = (self.arrived, self.fence, self.holds());
         let follows = |packet: &mut LockPacket| {

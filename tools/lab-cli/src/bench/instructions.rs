@@ -98,21 +98,30 @@ impl Operation {
     }
 
     fn run_on(self, here: &mut NodeHandle, there: &mut NodeHandle) -> Result<(), Error> {
-        let blocks = here.alloc(TIMES * BLOCK, NodeId(1), Discipline::Coherent)?;
+        // Only where they are used: a home has work with blocks that it has given away, in the background.
+        let alloc = |here: &mut NodeHandle| here.alloc(TIMES * BLOCK, NodeId(1), Discipline::Coherent);
         match self {
             Self::ReadHit => {
+                let blocks = alloc(here)?;
                 here.read_word(blocks)?;
                 counted(|_| here.read_word(black_box(blocks)).map(drop))
             }
             Self::WriteHit => {
+                let blocks = alloc(here)?;
                 here.write_word(blocks, 1)?;
                 counted(|at| here.write_word(black_box(blocks), at))
             }
-            Self::ReadMiss => counted(|at| here.read_word(blocks + at * BLOCK).map(drop)),
-            Self::WriteMiss => counted(|at| match at % 2 {
-                0 => here.write_word(blocks, at),
-                _ => there.write_word(blocks, at),
-            }),
+            Self::ReadMiss => {
+                let blocks = alloc(here)?;
+                counted(|at| here.read_word(blocks + at * BLOCK).map(drop))
+            }
+            Self::WriteMiss => {
+                let blocks = alloc(here)?;
+                counted(|at| match at % 2 {
+                    0 => here.write_word(blocks, at),
+                    _ => there.write_word(blocks, at),
+                })
+            }
             Self::HandOver => {
                 let value = Locked::new(here, NodeId(1), [0_u64; 4])?;
                 counted(|at| {
@@ -138,6 +147,7 @@ impl Operation {
                 })
             }
             Self::ReadHitCall => {
+                let blocks = alloc(here)?;
                 here.read_word(blocks)?;
                 counted(|_| {
                     called::read_word(here, blocks).map(|word| {
@@ -146,6 +156,7 @@ impl Operation {
                 })
             }
             Self::WriteHitCall => {
+                let blocks = alloc(here)?;
                 here.write_word(blocks, 1)?;
                 counted(|at| called::write_word(here, blocks, at))
             }

@@ -7,7 +7,7 @@ use sorted::Map;
 use wire::{GlobalAddr, Mode};
 
 use super::arena::Arena;
-use super::{LockCopies, Slot, WAYS};
+use super::{LockCopies, Slot, WAYS, number};
 
 /// Slots looked at for one that may go, where a set has none.
 const SWEEP: usize = 1 << 10;
@@ -50,7 +50,7 @@ impl Capacity {
     }
 
     pub(super) fn slots_in_use(&self, sets: usize) -> u32 {
-        u32::try_from(sets * WAYS).expect("slots have 32-bit numbers") + self.made
+        number(sets * WAYS) + self.made
     }
 }
 
@@ -70,7 +70,8 @@ impl LockCopies {
         let room = &mut *self.room();
         let mut free = self.tagged(lock, 0);
         if !must && (free.is_none() || room.in_use + bytes(len) > self.budget) {
-            let in_set = self.set_of(lock).filter_map(|slot| self.idle(slot)).min();
+            let first = number(self.set_of(lock) * WAYS);
+            let in_set = (first..first + WAYS as u32).filter_map(|slot| self.idle(slot)).min();
             let victim = in_set.or_else(|| free.and_then(|_| self.sweep(room)));
             if let Some((_, victim)) = victim {
                 return Err(Full::Evict(victim));

@@ -132,6 +132,11 @@ impl<'a> Entered<'a> {
     }
 }
 
+/// The number that a slot is named by.
+fn number(slot: usize) -> u32 {
+    u32::try_from(slot).expect("slots have 32-bit numbers")
+}
+
 /// A slot's words.
 #[derive(Clone, Copy)]
 struct Slot<'a>(&'a [AtomicU64; SLOT_WORDS]);
@@ -298,18 +303,16 @@ impl LockCopies {
 
     /// The slot of a lock's set that has this tag.
     fn tagged(&self, lock: GlobalAddr, tag: u64) -> Option<u32> {
-        let first = self.set_of(lock).start;
-        let set = self.slots.get(first as usize * SLOT_WORDS, WAYS * SLOT_WORDS);
-        let tags = set.iter().step_by(SLOT_WORDS);
-        (first..).zip(tags).find(|(_, it)| it.load(Acquire) == tag).map(|(number, _)| number)
+        let set = self.set_of(lock);
+        let slots: &[AtomicU64; WAYS * SLOT_WORDS] = self.slots.part(set);
+        let way = (0..WAYS).find(|way| slots[way * SLOT_WORDS].load(Acquire) == tag)?;
+        Some(number(set * WAYS + way))
     }
 
-    /// The slots of a lock's set.
-    fn set_of(&self, lock: GlobalAddr) -> std::ops::Range<u32> {
+    /// The number of a lock's set.
+    fn set_of(&self, lock: GlobalAddr) -> usize {
         let hash = (lock.bits() >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let set = (u128::from(hash) * self.sets as u128) >> 64;
-        let first = u32::try_from(set as usize * WAYS).expect("slots have 32-bit numbers");
-        first..first + WAYS as u32
+        ((u128::from(hash) * self.sets as u128) >> 64) as usize
     }
 
     fn room(&self) -> std::sync::MutexGuard<'_, Capacity> {
