@@ -2,7 +2,6 @@
 
 use crate::tiny;
 
-use lab::concordia::FIGURES;
 use lab::figure::FigureReport;
 use lab::figure::point::{Graph, Load, Micro, Point, Store, Subject};
 use lab::sizes::Sizes;
@@ -34,9 +33,4 @@ fn a_run_is_the_same_again_on_one_thread_and_on_two() {
 /// What a figure shows.
 pub(crate) fn shows(report: &FigureReport, _: &[f64]) -> bool {
     !report.claims.is_empty()
-}
-
-#[test]
-fn every_figure_without_claims_that_are_met_reports_on_all_its_points() {
-    tiny::every_other_figure_reports(&Sizes::TINY, &FIGURES, shows);
 }

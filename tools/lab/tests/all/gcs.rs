@@ -4,7 +4,6 @@ use crate::tiny;
 
 use lab::figure::point::{Buckets, Contend, Load, Point, Subject};
 use lab::figure::{FigureReport, Results};
-use lab::gcs::FIGURES;
 use lab::sizes::Sizes;
 
 fn run(points: &[Point], threads: usize, seed: u64) -> Results {
@@ -28,11 +27,6 @@ fn a_run_is_the_same_again_on_one_thread_and_on_two() {
 /// What a figure shows.
 pub(crate) fn shows(report: &FigureReport, heights: &[f64]) -> bool {
     !report.claims.is_empty() && !report.charts.is_empty() && heights.iter().all(|it| *it > 0.0)
-}
-
-#[test]
-fn every_figure_without_claims_that_are_met_reports_on_all_its_points() {
-    tiny::every_other_figure_reports(&Sizes::TINY, &FIGURES, shows);
 }
 
 #[test]

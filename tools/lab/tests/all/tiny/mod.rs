@@ -3,7 +3,7 @@
 use lab::figure::input::Inputs;
 use lab::figure::point::Point;
 use lab::figure::run::{Unwatched, measure_all};
-use lab::figure::{Figure, FigureReport, Results, points_of};
+use lab::figure::{FigureReport, Results};
 use lab::sizes::Sizes;
 use lab::systems::measure::measure;
 
@@ -20,16 +20,6 @@ pub(crate) fn a_run_is_the_same_again(sizes: &Sizes, points: &[Point], by_chance
     let digests = [digest(1, 1), digest(1, 1), digest(2, 1)];
     assert_eq!(digests, [digests[0]; 3]);
     assert_eq!(digest(2, 2) != digests[0], by_chance, "another seed");
-}
-
-/// Figures that claims are not asserted of say something, too: those are run at a larger scale ([`crate::claims`]).
-pub(crate) fn every_other_figure_reports(sizes: &Sizes, figures: &[&dyn Figure], shows: Shows) {
-    let others: Vec<&dyn Figure> =
-        figures.iter().copied().filter(|it| !crate::claims::is_asserted(*it)).collect();
-    let results = run(sizes, &points_of(&others), 2, 1);
-    for figure in others {
-        says_something(&figure.report(&results), shows);
-    }
 }
 
 /// What must hold of a figure and of the heights of its lines, besides.
