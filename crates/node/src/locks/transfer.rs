@@ -98,6 +98,7 @@ impl Lock {
 
     /// If a verdict waits, and its data are there, or are wanted no more, it is followed.
     pub(super) fn follow_verdict<S: LockStore, R: Rules>(&mut self, cx: &mut Context<'_, S, R>) {
+        // Asked after every packet, and nearly always so.
         if self.arrived.is_none() && self.verdict.is_none() {
             return;
         }

@@ -1,5 +1,7 @@
 //! The claims that the committed pages call met hold at a small scale, too: a change that turns a figure around fails here.
 //!
+//! Figures without such claims are run at a tiny one. Every figure says something of all its points.
+//!
 //! What is measured is the same at each run, so nothing here depends on the machine.
 
 use std::fs;

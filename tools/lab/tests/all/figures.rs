@@ -1,4 +1,4 @@
-//! Every figure at a tiny scale: it runs, it says something, and the same thing each time.
+//! Figures at a tiny scale: a run is the same again. What each figure shows, `claims.rs` asks.
 
 use crate::tiny;
 

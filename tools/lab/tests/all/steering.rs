@@ -1,4 +1,4 @@
-//! The figures of steering at a tiny scale: they run, they say something, and the same thing each time.
+//! The figures of steering at a tiny scale: a run is the same again, and who should be ahead is. What each shows, `claims.rs` asks.
 
 use crate::tiny;
 
