@@ -39,6 +39,7 @@
 //! limit, odd clock or odd history ever turns into a false "linearizable" or a false "violation".
 #![forbid(unsafe_code)]
 
+mod at_end;
 pub mod bytecode;
 pub mod chains;
 pub mod coherence;
@@ -50,3 +51,5 @@ pub mod litmus;
 pub mod locks;
 pub mod rack;
 pub mod regions;
+
+pub use at_end::AtEnd;

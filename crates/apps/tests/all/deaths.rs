@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use apps::tpcc::{self, Scale, Worker};
 use apps::tx::{Client, Database, Error, Kind, Table, TableSpec};
+use check::AtEnd;
 use rackmem::{Config, NodeHandle, Rack, block_on};
 use random::Dice;
 
@@ -206,6 +207,7 @@ fn goes_on(rack: &mut Processes, business: &impl Business, deaths: usize) {
         let heir = rack.nodes[(dies + 1) % NODES].clone();
         println!("death {round}, of node {dies}");
         thread::scope(|scope| {
+            let stop_at_end = AtEnd(&stop);
             let clients: Vec<_> = (0..NODES)
                 .map(|client| {
                     let (its, stop) = (rack.nodes[client].clone(), &stop);
@@ -222,7 +224,7 @@ fn goes_on(rack: &mut Processes, business: &impl Business, deaths: usize) {
             let mut client = block_on(Client::new(mem, business.database(), AUDITOR)).unwrap();
             block_on(client.recover(mem, dies)).unwrap();
             thread::sleep(Duration::from_millis(100));
-            stop.store(true, Ordering::SeqCst);
+            drop(stop_at_end);
             rack.reconnect(dies);
             for (id, client) in clients.into_iter().enumerate() {
                 match client.join().unwrap() {
@@ -239,7 +241,7 @@ fn goes_on(rack: &mut Processes, business: &impl Business, deaths: usize) {
 
 fn rack(copies: usize, memory: u64, faulty: bool) -> Processes {
     let shape = Config { nodes: NODES, copies, memory, cache: memory / 8, ..Config::default() };
-    Processes::start_mortal(faulty, shape)
+    Processes::start_with(faulty, shape)
 }
 
 fn money_stays(copies: usize, faulty: bool, deaths: usize) {

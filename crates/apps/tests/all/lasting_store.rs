@@ -22,7 +22,7 @@ fn value(key: u64, round: u64) -> Vec<u8> {
 #[test]
 fn a_store_outlives_all_who_have_put_something() {
     let config = Config { nodes: NODES, copies: 2, memory: 16 << 20, cache: 1 << 20, ..Config::default() };
-    let mut rack = Processes::start_mortal(false, config);
+    let mut rack = Processes::start_with(false, config);
     let mut here = rack.nodes[0].here();
     here.keep_copies(true).unwrap();
     let config = KvConfig { expected_keys: 16, ..KvConfig::default() };
@@ -65,7 +65,7 @@ fn a_store_outlives_all_who_have_put_something() {
 #[test]
 fn a_store_of_objects_loses_nothing_with_those_who_have_made_it_and_put_something() {
     let config = Config { nodes: NODES, memory: 16 << 20, cache: 1 << 20, ..Config::default() };
-    let mut rack = Processes::start_mortal(false, config);
+    let mut rack = Processes::start_with(false, config);
     let mut maker = rack.nodes[2].here();
     // Its last node is none of its homes.
     let config = ObjectStoreConfig { expected_keys: 200, homes: Some(2), ..ObjectStoreConfig::default() };

@@ -14,7 +14,7 @@ const DIES: usize = 1;
 
 fn processes(copies: usize) -> Processes {
     let config = Config { nodes: 3, copies, memory: 16 << 20, cache: 1 << 20, ..Config::default() };
-    Processes::start_mortal(false, config)
+    Processes::start_with(false, config)
 }
 
 /// A name that this node keeps.

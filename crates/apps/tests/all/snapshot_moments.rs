@@ -7,6 +7,7 @@ use apps::kv::{KvConfig, KvStore};
 use apps::kv_locked::{LockedStore, LockedStoreConfig};
 use apps::named;
 use apps::snapshot::{Existing, Moment};
+use check::AtEnd;
 use rackmem::{Locked, NodeHandle, NodeId, Objects, Region, Retry, block_on};
 
 use crate::snapshots::{rack, restored, saved};
@@ -35,8 +36,7 @@ fn while_others_write(
                 }
             }
         });
-        // A test that fails must end, too.
-        let ending = Ending(stop);
+        let _stop = AtEnd(stop);
         for time in 0..TIMES {
             let before = done.load(SeqCst);
             while done.load(SeqCst) == before {
@@ -50,16 +50,7 @@ fn while_others_write(
             restored(&mut there, "it", &file, existing).unwrap();
             check(&mut there, first, last);
         }
-        drop(ending);
     });
-}
-
-struct Ending<'a>(&'a AtomicBool);
-
-impl Drop for Ending<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, SeqCst);
-    }
 }
 
 type Many = [u64; 512];

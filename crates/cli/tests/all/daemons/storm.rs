@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use check::AtEnd;
 use rackmem::dataplane::network;
 use rackmem::{Discipline, Locked, NodeHandle, NodeId, Rack, RackFile};
 use random::Dice;
@@ -76,6 +77,7 @@ fn a_host_that_sends_whatever_it_likes_does_not_disturb_a_rack() {
     };
     let network = &networks(up.id())[1 + 2];
     thread::scope(|scope| {
+        let over_at_end = AtEnd(&over);
         for rack in &racks {
             let (over, count, lock) = (&over, &count, &lock);
             scope.spawn(move || {
@@ -110,10 +112,9 @@ fn a_host_that_sends_whatever_it_likes_does_not_disturb_a_rack() {
             }
         });
         let began = Instant::now();
-        let stormed = storm.join();
+        storm.join().expect("it could send");
         let during = counted.load(Ordering::Relaxed);
-        over.store(true, Ordering::Relaxed);
-        stormed.expect("it could send");
+        drop(over_at_end);
         println!("{WRONG} frames in {:?}, and meanwhile {during} times counted", began.elapsed());
         assert!(during > 100, "the rack went on: {during}");
     });

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use std::{env, fs, thread};
 
+use check::AtEnd;
 use rackmem::{Discipline, NodeId, Rack, RackFile};
 
 use super::rig::{Home, eventually, networks, text};
@@ -104,15 +105,6 @@ impl Drop for Kept {
         let unmounted = Command::new("umount").arg(&self.0).status();
         assert!(unmounted.is_ok_and(|it| it.success()) || thread::panicking());
         fs::remove_dir(&self.0).unwrap();
-    }
-}
-
-/// Says so when this is over, also if a test fails.
-struct AtEnd<'a>(&'a AtomicBool);
-
-impl Drop for AtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -2,10 +2,11 @@
 //! that loses, doubles and reorders what comes to the switch.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
+use check::AtEnd;
 use rackmem::transport::{PeerId, Transport};
 use rackmem::{Discipline, Nanos, NodeId, Rack, SwitchProcess};
 use simulated::fault::{Rules, drop_per_mille, duplicate_per_mille, reorder};
@@ -75,10 +76,8 @@ fn words_are_linearizable_while_the_switch_loses_doubles_and_reorders() {
     let transport: Arc<dyn Transport> = lossy.clone();
     let mut switch = SwitchProcess::new(&file.config, &file.process(), transport).unwrap();
     let stop = AtomicBool::new(false);
-    let switch_ends = Ending(&stop);
     thread::scope(|scope| {
-        // Also if what follows panics, or the scope would wait for the switch for ever.
-        let _switch_ends = switch_ends;
+        let _stop = AtEnd(&stop);
         scope.spawn(|| switch.run(&stop));
         work_while(&rig.join_all([0, 1, 2]), |history| {
             eventually("the network has done its worst", || {
@@ -87,13 +86,4 @@ fn words_are_linearizable_while_the_switch_loses_doubles_and_reorders() {
             });
         });
     });
-}
-
-/// Says that it is time to end, when dropped.
-struct Ending<'a>(&'a AtomicBool);
-
-impl Drop for Ending<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
 }

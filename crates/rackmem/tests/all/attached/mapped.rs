@@ -101,6 +101,8 @@ fn an_application_that_stops_in_an_object_is_waited_for_no_longer_than_a_node_an
         let (begun, begins) = mpsc::channel();
         let (goes_on, go_on) = mpsc::channel();
         std::thread::scope(|scope| {
+            // It goes if this panics, too: somebody waits for what it sends.
+            let goes_on = goes_on;
             let mut app = rack.attach(0);
             let same = app.byte_objects_at(objects.addr()).unwrap();
             let stopped = scope.spawn(move || {

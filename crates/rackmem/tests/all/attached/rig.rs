@@ -38,7 +38,7 @@ impl Daemons {
         let directory = env::temp_dir().join(format!("rackmem-attached-{}-{number}", std::process::id()));
         fs::create_dir(&directory).unwrap();
         let path = directory.join("rack.toml");
-        let text = "[rack]\nname = \"attached\"\ntransport = \"shm\"\nruntime = \"run\"\ntimeout = \"1 s\"\n\
+        let text = "[rack]\nname = \"attached\"\ntransport = \"shm\"\nruntime = \"run\"\ntimeout = \"2 s\"\n\
                     cache = \"1 MiB\"\nmemory = \"16 MiB\"\n[switch]\n[[node]]\nid = 0\n[[node]]\nid = 1\n";
         fs::write(&path, text).unwrap();
         let file = RackFile::read(&path).unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rackmem::{Config, Locked, Rack};
 
@@ -17,7 +17,9 @@ const MOST: usize = 8;
 fn until_waiting(rack: &Rack, number: u16, threads: u64) {
     let is_so =
         || rack.watched_locks().iter().any(|(id, lock)| *id == node(number) && lock.waiting == threads);
+    let began = Instant::now();
     while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(30), "node {number} has not {threads} that wait");
         thread::yield_now();
     }
     // They are counted a moment before they ask.

@@ -1,9 +1,10 @@
 //! What must hold of locks, on whatever rack of three nodes, by whatever handles: tests of several kinds of racks call these.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use check::AtEnd;
 use rackmem::attach::Batch;
 use rackmem::{
     Discipline, Error, GlobalAddr, LockError, LockMemory, LockMode, Locked, NodeHandle, NodeId, block_on,
@@ -76,6 +77,7 @@ pub(crate) fn readers_go_on_beside_each_other_and_what_they_read_is_not_undone(n
     let addr = Locked::new(&mut nodes(0), NodeId(1), [0_u64; 33]).unwrap().addr();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _done = AtEnd(&done);
         for node in 0..3 {
             let done = &done;
             scope.spawn(move || {
@@ -92,7 +94,6 @@ pub(crate) fn readers_go_on_beside_each_other_and_what_they_read_is_not_undone(n
         let mut here = nodes(2);
         let value = same::<[u64; 33]>(&here, addr);
         (1..=200).for_each(|round| *value.write(&mut here).unwrap() = [round; 33]);
-        done.store(true, Ordering::Relaxed);
     });
 }
 
@@ -159,7 +160,7 @@ pub(crate) fn a_lock_that_was_waited_for_in_vain_still_goes_to_whoever_waits_on(
     let value = Locked::new(&mut here, NodeId(0), 0_u64).unwrap();
     let addr = value.addr();
     let held = value.write(&mut here).unwrap();
-    let in_vain = std::sync::Barrier::new(5);
+    let in_vain = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for node in [1, 2, 1, 2] {
             let in_vain = &in_vain;
@@ -167,11 +168,12 @@ pub(crate) fn a_lock_that_was_waited_for_in_vain_still_goes_to_whoever_waits_on(
                 let mut other = nodes(node);
                 let value = same::<u64>(&other, addr);
                 assert!(value.write_timeout(&mut other, SHORT).unwrap().is_none());
-                in_vain.wait();
+                in_vain.fetch_add(1, Ordering::Relaxed);
+                assert!(soon(|| in_vain.load(Ordering::Relaxed) == 4), "one of them has failed");
                 *value.write(&mut other).unwrap() += 1;
             });
         }
-        in_vain.wait();
+        assert!(soon(|| in_vain.load(Ordering::Relaxed) == 4), "one of them has failed");
         // Most of them are in the queue by then.
         std::thread::sleep(SHORT);
         drop(held);

@@ -6,7 +6,7 @@ use super::rig::{Processes, until};
 
 fn rack(faulty: bool) -> Processes {
     let shape = Config { nodes: 3, copies: 2, memory: 8 << 20, cache: 1 << 20, ..Config::default() };
-    Processes::start_mortal(faulty, shape)
+    Processes::start_with(faulty, shape)
 }
 
 /// A block that node 0 serves, and node 1 has, too: with the former the directory of its locks is gone.

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use check::AtEnd;
 use rackmem::{Chains, ChainsConfig, Config, Error, Nanos, NodeId, SteeringCounts};
 
 use crate::chains_everywhere::{Nodes, a_store_for_histories, assert_linearizable, everywhere, history_of};
@@ -195,6 +196,7 @@ fn a_client_that_dies_in_the_middle_of_puts_leaves_nothing_half_visible() {
                 }
                 put
             });
+            let stop_at_end = AtEnd(stop);
             std::thread::sleep(std::time::Duration::from_millis(30 + 40 * round));
             rack.cut_off(2);
             // The others find out, and what it was in the middle of is there as a whole, or not at all.
@@ -205,7 +207,7 @@ fn a_client_that_dies_in_the_middle_of_puts_leaves_nothing_half_visible() {
                 assert!(rest.is_empty() && words.iter().all(|word| *word == words[0]));
                 last = u64::from_le_bytes(words[0]);
             }
-            stop.store(true, Ordering::SeqCst);
+            drop(stop_at_end);
             rack.reconnect(2);
             let put = writer.join().unwrap();
             assert!(last == put || last == put + 1, "{put} were put, {last} is there");

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use check::AtEnd;
 use rackmem::{ChainsConfig, Config, Error, GlobalAddr, Nanos, NodeId};
 
 use crate::chains_everywhere::copies::copies;
@@ -81,13 +82,14 @@ fn histories(
         until(|| (done.load(Ordering::Relaxed) > before + 200).then_some(()));
     };
     let history = std::thread::scope(|scope| {
+        let stop_at_end = AtEnd(&stop);
         let at_work = scope.spawn(|| history_on(&here, clients, addr, seed, &goes_on));
         for nth in 0..times {
             get_on();
             harm(rack, nth);
         }
         get_on();
-        stop.store(true, Ordering::SeqCst);
+        drop(stop_at_end);
         at_work.join().unwrap()
     });
     assert_linearizable(&history);
@@ -302,7 +304,7 @@ fn histories_while_copies_are_made_anew_on(
     let shape = Config { nodes: 5, memory: 8 << 20, cache: 1 << 20, ..Config::default() };
     // Nobody may be taken for dead who only has no processor for a moment: two of them at a time are too many.
     let config = Config { peek: faulty, steering, ..shape };
-    let mut rack = Processes::start_patient(faulty, config, Nanos::from_millis(1500));
+    let mut rack = Processes::start_with(faulty, config);
     let addr = store_of(&rack, 2, memories, server);
     let kill = |rack: &mut Processes, dead: usize| {
         rack.cut_off(dead);
@@ -369,7 +371,7 @@ fn steered_histories_are_linearizable_while_copies_are_made_anew_on_a_network_th
 fn a_store_with_copies_is_steered_again_when_what_its_first_memory_had_is_elsewhere() {
     let config = Config { nodes: 4, memory: 8 << 20, cache: 1 << 20, ..Config::default() };
     let config = Config { steering: Some(usize::MAX), ..config };
-    let mut rack = Processes::start_patient(false, config, Nanos::from_millis(1500));
+    let mut rack = Processes::start_with(false, config);
     let addr = store_of(&rack, 2, 2, 3);
     let mut here = rack.nodes[2].here();
     let mut store = here.chains_at(addr).unwrap();
@@ -432,7 +434,7 @@ fn what_is_copied_is_all_that_there_was_and_a_node_that_returns_is_used_again() 
 #[test]
 fn clients_go_on_while_a_copy_is_made_anew_and_what_they_write_is_in_it() {
     let config = Config { nodes: 4, memory: 96 << 20, cache: 1 << 20, ..Config::default() };
-    let mut rack = Processes::start_patient(false, config, Nanos::from_millis(1500));
+    let mut rack = Processes::start_with(false, config);
     let (lease, quarantine) = (Nanos::from_millis(40), Some(Nanos::from_millis(60)));
     let (mut here, mut there) = (rack.nodes[3].here(), rack.nodes[3].here());
     let store = ChainsConfig { lease, quarantine, server: NodeId(2), ..copies(2, 2, 32 << 20) };

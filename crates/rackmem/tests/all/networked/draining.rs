@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use check::AtEnd;
 use rackmem::{
     Config, Discipline, DrainError, Drained, Draining, Error, GlobalAddr, NodeHandle, NodeId, Rack, Rest,
 };
@@ -15,7 +16,7 @@ const BLOCK: usize = 4096;
 const BLOCKS: usize = 1024;
 
 fn rack(nodes: usize, copies: usize, faulty: bool) -> Processes {
-    Processes::start_mortal(
+    Processes::start_with(
         faulty,
         Config { nodes, copies, memory: 8 << 20, cache: 1 << 20, peek: faulty, ..Config::default() },
     )
@@ -67,6 +68,7 @@ fn goes_and_another_one_dies(faulty: bool, go: impl FnOnce(&Rack)) -> Result<(),
     let (stop, done) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; 8]);
     let all = [0, 1].map(|node| rack.nodes[node].clone());
     std::thread::scope(|scope| {
+        let stop_at_end = AtEnd(&stop);
         let writers: Vec<_> = (0..8)
             .map(|at| {
                 let (mut here, addr) = (all[at / 4].here(), words[at / 4][at % 4]);
@@ -80,7 +82,7 @@ fn goes_and_another_one_dies(faulty: bool, go: impl FnOnce(&Rack)) -> Result<(),
         let looked = look(&mut all[0].here(), filled);
         if looked.is_err() {
             // Then the writers' words are gone, too.
-            stop.store(true, Ordering::SeqCst);
+            drop(stop_at_end);
             writers.into_iter().for_each(|writer| drop(writer.join()));
             return looked;
         }
@@ -89,7 +91,7 @@ fn goes_and_another_one_dies(faulty: bool, go: impl FnOnce(&Rack)) -> Result<(),
         until(|| {
             done.iter().zip(&now).all(|(done, now)| done.load(Ordering::SeqCst) > now + 3).then_some(())
         });
-        stop.store(true, Ordering::SeqCst);
+        drop(stop_at_end);
         for (at, writer) in writers.into_iter().enumerate() {
             let written = writer.join().expect("no write fails");
             let addr = words[at / 4][at % 4];

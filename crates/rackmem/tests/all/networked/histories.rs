@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use check::AtEnd;
 use check::history::{Op, Operation};
 use check::linearizability::{Limits, Verdict, check_history};
 use rackmem::{Discipline, GlobalAddr, Nanos, NodeId};
@@ -22,6 +23,7 @@ fn history(rack: &mut Processes, each: u64, meanwhile: impl FnOnce(&mut Processe
     let now = || Nanos(1 + u64::try_from(began.elapsed().as_nanos()).unwrap());
     let handles: Vec<_> = (0..6).map(|client| rack.nodes[client % rack.nodes.len()].here()).collect();
     thread::scope(|scope| {
+        let _done = AtEnd(&done);
         for (client, mut node) in (0..).zip(handles) {
             let (all, done, now) = (&all, &done, &now);
             scope.spawn(move || {
@@ -55,7 +57,6 @@ fn history(rack: &mut Processes, each: u64, meanwhile: impl FnOnce(&mut Processe
             });
         }
         meanwhile(rack);
-        done.store(true, Ordering::SeqCst);
     });
     let mut all = all.into_inner().unwrap();
     for key in all.iter().map(|operation| operation.key).collect::<std::collections::BTreeSet<_>>() {

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use check::AtEnd;
 use rackmem::{Config, Discipline, Error, Locked, LockedRegions, Nanos, NodeHandle, NodeId};
 
 use super::rig::{Processes, until};
@@ -14,7 +15,7 @@ fn shape(nodes: usize, peek: bool) -> Config {
 }
 
 fn mortal(nodes: usize, faulty: bool) -> Processes {
-    Processes::start_mortal(faulty, shape(nodes, faulty))
+    Processes::start_with(faulty, shape(nodes, faulty))
 }
 
 /// What this handle makes has copies.
@@ -138,6 +139,8 @@ fn whoever_is_inside_when_the_home_dies_stays_alone_until_he_leaves() {
         }
         rack.cut_off(0);
         std::thread::scope(|scope| {
+            // They go if this panics, too: somebody waits for the lock.
+            let mut guards = guards;
             let waiting = scope.spawn(|| {
                 let mut guard = theirs.write(&mut there).unwrap();
                 assert!(left.load(Ordering::SeqCst), "somebody else is inside");
@@ -242,6 +245,7 @@ fn a_bank(faulty: bool) {
         }
     };
     std::thread::scope(|scope| {
+        let _done = AtEnd(&done);
         let here = survivor.here();
         scope.spawn(move || teller(here, 3));
         for round in 0..3 {
@@ -262,7 +266,6 @@ fn a_bank(faulty: bool) {
                 (paid.iter().map(|paid| paid.load(Ordering::SeqCst)).sum::<u64>() > total).then_some(())
             });
         }
-        done.store(true, Ordering::SeqCst);
     });
     let mut here = rack.nodes[0].here();
     let accounts = *same(&here, &bank).read(&mut here).unwrap();
@@ -340,6 +343,7 @@ fn a_writer_gets_in_however_readers_come_and_go() {
     let (reads, done) = (AtomicU64::new(0), AtomicBool::new(false));
     let mut waited_for = Vec::new();
     std::thread::scope(|scope| {
+        let _done = AtEnd(&done);
         for thread in 0..6 {
             let mut there = rack.nodes[thread % 3].here();
             let (theirs, reads, done) = (same(&there, &lock), &reads, &done);
@@ -362,7 +366,6 @@ fn a_writer_gets_in_however_readers_come_and_go() {
             drop(guard);
             waited_for.push(reads.load(Ordering::Relaxed) - before);
         }
-        done.store(true, Ordering::Relaxed);
     });
     assert_eq!(waited_for.len(), 5, "it did not: {waited_for:?} reads went first before");
 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use check::AtEnd;
 use rackmem::{
     Chains, ChainsConfig, Config, Error, GlobalAddr, Locked, NameError, Nanos, NodeHandle, NodeId, Region,
     Value, Words,
@@ -19,7 +20,7 @@ fn shape(nodes: usize, peek: bool) -> Config {
 }
 
 fn rack(nodes: usize, faulty: bool) -> Processes {
-    Processes::start_mortal(faulty, shape(nodes, faulty))
+    Processes::start_with(faulty, shape(nodes, faulty))
 }
 
 /// One whose nodes do not die.
@@ -349,6 +350,7 @@ fn names_through_deaths(faulty: bool) {
     // Node 3 works on, and sees what becomes of the names of all.
     let (worker, done) = (rack.nodes[3].clone(), AtomicBool::new(false));
     let (made, removed) = std::thread::scope(|scope| {
+        let done_at_end = AtEnd(&done);
         let working = scope.spawn(|| {
             let (mut here, mut made, mut removed) = (worker.here(), Vec::new(), Vec::new());
             for number in 0_u64.. {
@@ -381,7 +383,7 @@ fn names_through_deaths(faulty: bool) {
             rack.rejoin(dies);
             until(|| rack.has_all_copies().then_some(()));
         }
-        done.store(true, Ordering::Relaxed);
+        drop(done_at_end);
         working.join().unwrap()
     });
     println!("{} names made, {} of them removed", made.len(), removed.len());

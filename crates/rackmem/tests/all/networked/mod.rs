@@ -19,6 +19,7 @@ mod survival;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use check::AtEnd;
 use rackmem::{Discipline, Error, NodeId, Scheduling};
 use rig::Processes;
 
@@ -73,6 +74,7 @@ fn real_time_threads_answer_while_more_ordinary_ones_compute_than_there_are_core
     let addr = rack.nodes[0].here().alloc(8, NodeId(0), Discipline::Coherent).unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _stop = AtEnd(&stop);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         for _ in 0..2 * cores {
             scope.spawn(|| {
@@ -95,7 +97,6 @@ fn real_time_threads_answer_while_more_ordinary_ones_compute_than_there_are_core
             })
             .collect();
         writers.into_iter().for_each(|writer| writer.join().unwrap());
-        stop.store(true, Ordering::Relaxed);
     });
     assert_eq!(rack.nodes[1].here().read_word(addr).unwrap(), 2 * EACH);
 }

@@ -4,13 +4,14 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use check::AtEnd;
 use rackmem::{Config, Discipline, Error, GlobalAddr, Mapping, NodeHandle, NodeId};
 
 use super::rig::{Processes, until};
 
 fn rack(nodes: usize, copies: usize, faulty: bool) -> Processes {
     let shape = Config { nodes, copies, memory: 8 << 20, cache: 1 << 20, ..Config::default() };
-    Processes::start_mortal(faulty, Config { peek: faulty, ..shape })
+    Processes::start_with(faulty, Config { peek: faulty, ..shape })
 }
 
 #[test]
@@ -140,6 +141,7 @@ fn a_prefix_survives(mut rack: Processes, mapped: bool, seed: u64) {
     let (writer, heir, reader) = (rack.nodes[0].clone(), rack.nodes[1].clone(), rack.nodes[2].clone());
     let dies = Duration::from_millis(150 + seed * 37);
     std::thread::scope(|scope| {
+        let _stop = AtEnd(&stop);
         let writing = scope.spawn(|| {
             let (mut here, mut next) = (writer.here(), 1);
             loop {
@@ -256,10 +258,11 @@ fn blocks_that_threads_read_and_write_all_the_time_are_committed() {
         assert!(found.iter().all(|byte| *byte == found[0]), "half of a write");
     };
     std::thread::scope(|scope| {
+        let stop_at_end = AtEnd(&stop);
         let threads: [(usize, Work); 5] = [(0, &write), (0, &read), (0, &sync), (1, &read), (1, &write)];
         let threads = threads.map(|(node, work)| scope.spawn(move || looped(node, work)));
         std::thread::sleep(Duration::from_millis(1500));
-        stop.store(true, Ordering::Relaxed);
+        drop(stop_at_end);
         assert!(threads.into_iter().all(|thread| thread.join().unwrap() > 0));
     });
 }

@@ -61,7 +61,7 @@ fn memories_are_killed(test: &str, transport: TransportKind) {
     if let Some(file) = std::env::var_os(FILE) {
         put_for_ever(Path::new(&file));
     }
-    let places = Places::start_some("killed", transport, "timeout = \"400 ms\"", 2);
+    let places = Places::start_some("killed", transport, "", 2);
     let mut here = places.nodes[0].here();
     for round in 1..=3 {
         let mut child = Command::new(std::env::current_exe().unwrap())
@@ -146,7 +146,7 @@ fn clients_are_killed(test: &str, transport: TransportKind) {
     if let Some(file) = std::env::var_os(FILE) {
         put_for_ever(Path::new(&file));
     }
-    let places = Places::start_some("killed", transport, "timeout = \"400 ms\"", 2);
+    let places = Places::start_some("killed", transport, "", 2);
     let mut here = places.nodes[0].here();
     let (lease, quarantine) = (Nanos::from_millis(40), Some(Nanos::from_millis(60)));
     let config = ChainsConfig { lease, quarantine, ..ChainsConfig::at(NodeId(1), 2 << 20) };

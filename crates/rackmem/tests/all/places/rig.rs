@@ -14,6 +14,9 @@ pub(crate) const NODES: usize = 3;
 /// How an application attaches.
 pub(crate) type Attach = fn(&RackFile, NodeId) -> Result<Rack, AttachError>;
 
+/// On a machine with many more threads than processors a living node must not be taken for dead.
+const PATIENT: &str = "timeout = \"2 s\"\n";
+
 /// A rack of places with transports of their own.
 pub(crate) struct Places {
     pub(crate) nodes: Vec<Rack>,
@@ -41,7 +44,7 @@ impl Places {
         let (rack, switch) = lines.split_once("[switch]\n").unwrap_or((lines, ""));
         let text =
             example("places", transport, &addresses, Given { runtime: Some("run"), ..Given::default() })
-                .replace("[rack]", &format!("[rack]\nmemory = \"8 MiB\"\n{rack}"))
+                .replace("[rack]", &format!("[rack]\nmemory = \"8 MiB\"\n{PATIENT}{rack}"))
                 .replace("[switch]", &format!("[switch]\n{switch}"));
         let path = folder.join("rack.toml");
         std::fs::write(&path, &text).unwrap();

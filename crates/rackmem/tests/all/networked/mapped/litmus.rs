@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
+use check::AtEnd;
 use check::litmus::{self, Outcomes, Program, Strength, View};
 
 use super::super::rig::Processes;
@@ -15,6 +16,7 @@ use super::{PAGE, alloc, can_map, map_everywhere, rack, rack_so, ways};
 pub(super) fn watched<R>(rack: &Processes, what: &str, work: impl FnOnce() -> R) -> R {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _done = AtEnd(&done);
         scope.spawn(|| {
             let began = Instant::now();
             while !done.load(SeqCst) {
@@ -26,9 +28,7 @@ pub(super) fn watched<R>(rack: &Processes, what: &str, work: impl FnOnce() -> R)
                 }
             }
         });
-        let found = work();
-        done.store(true, SeqCst);
-        found
+        work()
     })
 }
 

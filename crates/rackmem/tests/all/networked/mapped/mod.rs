@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
+use check::AtEnd;
 use rackmem::{Config, Discipline, Error, GlobalAddr, MapError, MappedCounts, Mapping, NodeId, Region};
 
 use super::rig::{Processes, until};
@@ -130,6 +131,7 @@ fn who_copies_a_page_by_a_call_sees_one_moment_of_a_writer_that_knows_nothing_of
             for node in &rack.nodes {
                 let (stop, seen) = (&stop, &seen);
                 scope.spawn(move || {
+                    let _stop = AtEnd(stop);
                     let mut here = node.here();
                     let began = Instant::now();
                     // On a full machine the writer gets on slowly.
@@ -141,7 +143,6 @@ fn who_copies_a_page_by_a_call_sees_one_moment_of_a_writer_that_knows_nothing_of
                         assert!(words[0] - words[WORDS - 1] <= 1, "{words:?}");
                         seen.fetch_max(words[0], Relaxed);
                     }
-                    stop.store(true, Relaxed);
                 });
             }
         });
@@ -232,6 +233,7 @@ fn nodes_that_fight_for_a_page_all_get_on() {
         let maps = map_everywhere(&rack, addr, PAGE);
         let (stop, counts) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; 3]);
         std::thread::scope(|scope| {
+            let _stop = AtEnd(&stop);
             for (map, count) in maps.iter().zip(&counts) {
                 let stop = &stop;
                 scope.spawn(move || {
@@ -242,7 +244,6 @@ fn nodes_that_fight_for_a_page_all_get_on() {
                 });
             }
             until(|| counts.iter().all(|count| count.load(Relaxed) > 100).then_some(()));
-            stop.store(true, Relaxed);
         });
         assert_eq!(
             maps[0].words()[0].load(SeqCst),
@@ -259,6 +260,7 @@ fn words_go_on_while_the_switch_is_killed_and_restarted() {
         let maps = map_everywhere(&rack, addr, 4 * PAGE);
         let stop = AtomicBool::new(false);
         let counts = std::thread::scope(|scope| {
+            let stop_at_end = AtEnd(&stop);
             let threads: Vec<_> = maps
                 .iter()
                 .map(|map| {
@@ -278,7 +280,7 @@ fn words_go_on_while_the_switch_is_killed_and_restarted() {
                 rack.restart_switch();
             }
             std::thread::sleep(Duration::from_millis(300));
-            stop.store(true, Relaxed);
+            drop(stop_at_end);
             threads.into_iter().map(|thread| thread.join().unwrap()).sum::<u64>()
         });
         let sum: u64 = (0..4).map(|page| maps[0].words()[page * PAGE / 8].load(SeqCst)).sum();
