@@ -153,7 +153,7 @@ fn whoever_is_inside_when_the_home_dies_stays_alone_until_he_leaves() {
                 guard[0] = 7;
             }
             left.store(true, Ordering::SeqCst);
-            guards = (None, None);
+            drop(guards);
             assert_eq!(waiting.join().unwrap(), if writes { 7 } else { 0 });
         });
     }
