@@ -1,12 +1,10 @@
-//! From keys, as bits, to slots: the only tree. In a large one, keys that were found before are found again without it.
+//! From keys, as bits, to slots: the only tree. Keys that were found before are found again without it.
 
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::{Entry, Range, Values};
 use alloc::vec::Vec;
 use core::ops::Bound;
 
-/// Trees of so many keys are searched as fast as anything.
-const SMALL: usize = 16;
 /// Most places where keys are noted; of a smaller tree, so many for each key, so that they seldom share one.
 const NOTED: usize = 1 << 12;
 const PLACES: usize = 4;
@@ -48,14 +46,12 @@ impl Index {
     }
 
     fn note(&mut self, key: u128, slot: u32) {
-        if self.len() > SMALL {
-            let places = (self.len() * PLACES).next_power_of_two().min(NOTED);
-            if self.noted.len() < places {
-                self.noted = alloc::vec![(0, NOWHERE); places];
-            }
-            let place = self.place(key);
-            self.noted[place] = (key, slot);
+        let places = (self.len() * PLACES).next_power_of_two().min(NOTED);
+        if self.noted.len() < places {
+            self.noted = alloc::vec![(0, NOWHERE); places];
         }
+        let place = self.place(key);
+        self.noted[place] = (key, slot);
     }
 
     fn noted_at(&self, place: usize, key: u128) -> Option<usize> {

@@ -240,7 +240,8 @@ impl<S, R> Context<'_, S, R> {
 
     /// What the lock that has handled its input leaves to be done. Its turn is noted here, where the lock is at hand.
     fn after(&self, it: &mut Lock) -> After {
-        let due = it.due();
+        // Where nothing is sent again nothing is ever due.
+        let due = if self.config.retransmission == Retransmission::Never { Nanos::MAX } else { it.due() };
         let was = core::mem::replace(&mut it.scheduled, due);
         After { victim: self.victim, wants_capacity: it.wants_capacity, was_due: was, due }
     }

@@ -152,13 +152,15 @@ impl Lock {
         let holding = self.holding.take().expect("a MOVE that is not approved is of a term");
         self.last = Some((holding.term, waiting));
         self.fence = self.fence.max(begins);
-        for waiter in holding.queue {
+        let mut queue = holding.queue;
+        for waiter in queue.drain(..) {
             match waiter {
                 Waiter::Local(thread) => self.threads.push_back(thread),
                 Waiter::Remote(node, _) if waiting.contains(node) => {}
                 Waiter::Remote(node, mode) => self.send_on(cx, node, mode),
             }
         }
+        self.spare = queue;
         self.copy = nodes.contains(me).then(|| {
             self.ending = next.map(|to| Ending { to, term: begins });
             Copy { term: begins, at_home: self.len == 0 }

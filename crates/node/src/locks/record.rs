@@ -235,6 +235,8 @@ pub(super) struct Lock {
     pub(super) freeing: Option<Freeing>,
     /// The number of the last request.
     pub(super) asked: u32,
+    /// What was the queue of the last term, empty: the next one need not allocate.
+    pub(super) spare: VecDeque<Waiter>,
     /// When it is in the list of what is due.
     pub(super) scheduled: Nanos,
 }
@@ -263,6 +265,7 @@ impl Lock {
             cut: None,
             freeing: None,
             asked: 0,
+            spare: VecDeque::new(),
             scheduled: Nanos::MAX,
         }
     }

@@ -242,7 +242,8 @@ impl Lock {
             .filter(|_| cx.rules.holds(Rule::EarlyAnswersAreKept))
             .map_or(Copyset::EMPTY, |early| early.ended);
         let sent = early.map_or(WaitList::EMPTY, |early| early.queue);
-        let mut queue: VecDeque<Waiter> = self.threads.drain(..).map(Waiter::Local).collect();
+        let mut queue = core::mem::take(&mut self.spare);
+        queue.extend(self.threads.drain(..).map(Waiter::Local));
         queue.extend(sent.iter().map(|(node, mode)| Waiter::Remote(node, mode)));
         // Whoever is inside to read is waited for like everybody else.
         let _ = cx.store.close(self.at);

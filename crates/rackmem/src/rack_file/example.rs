@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use super::TransportKind;
-use super::units::bytes_text;
+use super::units::{bytes_text, span_text};
 use crate::config::Config;
+use wire::Nanos;
 
 /// What a rack file begins with that is not the default.
 #[derive(Clone, Copy, Default, Debug)]
@@ -22,6 +23,8 @@ pub struct Given<'a> {
     pub memory: Option<u64>,
     /// How many nodes keep memory with copies.
     pub copies: Option<u16>,
+    /// How long a node is not heard that is declared dead.
+    pub timeout: Option<Nanos>,
     /// The switch's programs are in the kernel.
     pub kernel: Option<GivenKernel<'a>>,
 }
@@ -107,7 +110,10 @@ pub fn example(name: &str, transport: TransportKind, addresses: &[SocketAddr], g
     );
     line(
         &mut text,
-        "# timeout = \"1 s\"".to_owned(),
+        given.timeout.map_or_else(
+            || "# timeout = \"1 s\"".to_owned(),
+            |timeout| format!("timeout = \"{}\"", span_text(timeout)),
+        ),
         "a node that is not heard for so long is declared dead",
     );
     line(

@@ -44,6 +44,7 @@ pub use self::keys::{Agreement, Setting};
 pub(crate) use self::list_reader::ListReader;
 pub use self::location::{Endpoint, Location, advertised};
 pub use self::open::StartError;
+pub use self::parse::timeout_of;
 pub use self::placement::runtime_directory;
 pub use self::units::{BYTES, amount};
 use crate::config::Config;

@@ -10,7 +10,7 @@ use super::error::{Mistakes, RackFileError};
 use super::keys::{NODE, RACK, SWITCH};
 use super::placement;
 use super::table::Table;
-use super::units::{bytes_text, most_bytes_text, span_text};
+use super::units::{bytes_text, most_bytes_text, span, span_text};
 use super::{Placement, RackFile};
 use crate::config::{Config, ConfigError, Directory};
 use live::scheduling::Scheduling;
@@ -215,18 +215,27 @@ fn name(rack: &Table<'_>, mistakes: &mut Mistakes<'_>) -> Option<String> {
 
 fn timeout(rack: &Table<'_>, mistakes: &mut Mistakes<'_>) -> Nanos {
     let Some(timeout) = rack.span("timeout", r#""1 s""#, mistakes) else { return DEFAULT_TIMEOUT };
-    if !(LEAST_TIMEOUT..=MOST_TIMEOUT).contains(&timeout.value) {
-        mistakes.add(
-            timeout.at,
-            format_args!(
-                "a timeout of {} is not possible: write {} to {}, for example timeout = \"1 s\"",
-                span_text(timeout.value),
-                span_text(LEAST_TIMEOUT),
-                span_text(MOST_TIMEOUT)
-            ),
-        );
+    if let Err(why) = possible(timeout.value) {
+        mistakes.add(timeout.at, format_args!("{why}, for example timeout = \"1 s\""));
     }
     timeout.value
+}
+
+fn possible(timeout: Nanos) -> Result<Nanos, String> {
+    if (LEAST_TIMEOUT..=MOST_TIMEOUT).contains(&timeout) {
+        return Ok(timeout);
+    }
+    let [it, least, most] = [timeout, LEAST_TIMEOUT, MOST_TIMEOUT].map(span_text);
+    Err(format!("a timeout of {it} is not possible: write {least} to {most}"))
+}
+
+/// A timeout as people write it, in a rack file and as a flag.
+///
+/// # Errors
+/// If it is none, or none that a rack can have: what to write.
+pub fn timeout_of(text: &str) -> Result<Nanos, String> {
+    let timeout = span(text).ok_or_else(|| format!("`{text}` is no span of time: write 3s or 400ms"))?;
+    possible(timeout)
 }
 
 /// The shape of the rack.

@@ -114,7 +114,7 @@ impl<R: Rules> Directory<R> {
         if self.phv.get(f.found) == 0 {
             return Some(Row::NotHere);
         }
-        let free = self.phv.get(f.free) != 0;
+        let free = self.phv.get(f.ownership) & (SETTLED - 1) == 0;
         Some(match (self.phv.get(f.class), self.phv.get(f.route)) {
             (class::READ, route::SERVE) => Row::ReadFree,
             (class::READ, route::LEND) => Row::ReadOwn,

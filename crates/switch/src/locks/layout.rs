@@ -138,8 +138,8 @@ pub(super) struct Fields {
 
 impl Fields {
     /// What is looked at when a pass is over: by the deparser, and by whoever wants to know what it found.
-    pub(super) const fn results(&self) -> [Field; 7] {
-        [self.found, self.route, self.ownership, self.sharers, self.waiting, self.writers, self.free]
+    pub(super) const fn results(&self) -> [Field; 6] {
+        [self.found, self.route, self.ownership, self.sharers, self.waiting, self.writers]
     }
 
     /// What steps ask for on the way.

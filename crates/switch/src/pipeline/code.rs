@@ -5,7 +5,7 @@
 
 use alloc::boxed::Box;
 
-use super::alu::{HIT, MISS, Work};
+use super::alu::{Alu, HIT, MISS};
 use super::cells::Cells;
 use super::phv::{Field, Phv};
 use super::primitive::Primitive;
@@ -34,21 +34,70 @@ pub(super) struct Code {
 #[repr(u8)]
 pub(super) enum Body {
     /// If the gate is closed, so many steps do not happen.
-    Gate { gate: Gate, skip: u16 },
+    Gate {
+        gate: Gate,
+        skip: u16,
+    },
+    /// The field, of one bit, says where it goes on.
+    Branch {
+        field: Field,
+        to: [u16; 2],
+    },
     /// The field says where it goes on, by `targets` from `to` on.
-    Decide { field: Field, mask: u16, to: u16 },
+    Decide {
+        field: Field,
+        mask: u16,
+        to: u16,
+    },
     /// The pass is over.
     End,
     /// A program of an array.
-    Rmw { array: u8, index: Field, case: Case },
+    Rmw {
+        array: u8,
+        index: Field,
+        case: Case,
+    },
     /// `MatchTag` in several arrays that share index and operand: the lookup in a set's ways.
-    Lookup { index: Field, operand: Field, ways: Range },
+    Lookup {
+        index: Field,
+        operand: Field,
+        ways: Range,
+    },
     /// One of several programs of an array, or none.
-    Select { array: u8, index: Field, select: Field, cases: u8 },
-    /// An instruction.
-    Primitive(Primitive),
+    Select {
+        array: u8,
+        index: Field,
+        select: Field,
+        cases: u8,
+    },
     /// A table.
     Table(u8),
+    // The instructions: first the field that each writes.
+    Set(Field, u64),
+    Copy([Field; 2]),
+    And([Field; 3]),
+    Or([Field; 3]),
+    Add([Field; 3]),
+    Equals([Field; 3]),
+    IsZero([Field; 2]),
+    OneOf([Field; 4]),
+    Hash([Field; 2], u64),
+}
+
+impl From<Primitive> for Body {
+    fn from(primitive: Primitive) -> Self {
+        match primitive {
+            Primitive::Set { to, value } => Self::Set(to, value),
+            Primitive::Copy { to, from } => Self::Copy([to, from]),
+            Primitive::And { to, a, b } => Self::And([to, a, b]),
+            Primitive::Or { to, a, b } => Self::Or([to, a, b]),
+            Primitive::Add { to, a, b } => Self::Add([to, a, b]),
+            Primitive::Equals { to, a, b } => Self::Equals([to, a, b]),
+            Primitive::IsZero { to, from } => Self::IsZero([to, from]),
+            Primitive::Select { to, by, yes, no } => Self::OneOf([to, by, yes, no]),
+            Primitive::Hash { to, from, buckets } => Self::Hash([to, from], buckets),
+        }
+    }
 }
 
 /// A way of a lookup.
@@ -61,7 +110,7 @@ pub(super) struct Way {
 /// A program of an array.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
-    pub(super) work: Work,
+    pub(super) alu: Alu,
     pub(super) operand: Field,
     pub(super) out: Field,
 }
@@ -118,6 +167,10 @@ impl Code {
                         rest = rest.as_slice()[usize::from(*skip)..].iter();
                     }
                 }
+                Body::Branch { field, to } => {
+                    let next = to[(phv.get(*field) & 1) as usize];
+                    rest = self.steps[usize::from(next)..].iter();
+                }
                 Body::Decide { field, mask, to } => {
                     let value = phv.get(*field) & u64::from(*mask);
                     let next = self.targets[usize::from(*to) + value as usize];
@@ -140,8 +193,16 @@ impl Code {
                         rmw(arrays, *array, *index, *case, phv);
                     }
                 }
-                Body::Primitive(primitive) => primitive.run(phv),
                 Body::Table(table) => self.table(&self.tables[usize::from(*table)], phv),
+                &Body::Set(to, value) => Primitive::Set { to, value }.run(phv),
+                &Body::Copy([to, from]) => Primitive::Copy { to, from }.run(phv),
+                &Body::And([to, a, b]) => Primitive::And { to, a, b }.run(phv),
+                &Body::Or([to, a, b]) => Primitive::Or { to, a, b }.run(phv),
+                &Body::Add([to, a, b]) => Primitive::Add { to, a, b }.run(phv),
+                &Body::Equals([to, a, b]) => Primitive::Equals { to, a, b }.run(phv),
+                &Body::IsZero([to, from]) => Primitive::IsZero { to, from }.run(phv),
+                &Body::OneOf([to, by, yes, no]) => Primitive::Select { to, by, yes, no }.run(phv),
+                &Body::Hash([to, from], buckets) => Primitive::Hash { to, from, buckets }.run(phv),
             }
         }
     }
@@ -200,7 +261,7 @@ impl FlatTable {
 fn rmw(arrays: &mut [Cells], array: u8, index: Field, case: Case, phv: &mut Phv) {
     let (index, operand) = (to_index(phv.get(index)), phv.get(case.operand));
     if let Some(cells) = arrays.get_mut(usize::from(array))
-        && let Some(output) = cells.change(index, |cell| (case.work)(cell, operand))
+        && let Some(output) = cells.change(index, |cell| case.alu.run(cell, operand))
     {
         phv.set(case.out, output);
     }

@@ -145,6 +145,9 @@ impl<'a> Flattener<'a> {
         }
         self.steps.push(match next {
             None => Body::End,
+            Some(Split { field, to }) if let [no, yes] = to[..] => {
+                Body::Branch { field: *field, to: [starts[no], starts[yes]] }
+            }
             Some(Split { field, to }) => {
                 let mask = small(to.len() - 1)?;
                 let targets = to.iter().map(|block| starts[*block]);
@@ -164,7 +167,7 @@ impl<'a> Flattener<'a> {
                 Step::Rmw(rmw) => self.rmw(rmw)?,
                 Step::Table(table) => self.table(table)?,
                 Step::Compute(Compute { primitives, .. }) => {
-                    self.steps.extend(primitives.iter().copied().map(Body::Primitive));
+                    self.steps.extend(primitives.iter().copied().map(Body::from));
                     continue;
                 }
             };
@@ -184,7 +187,7 @@ impl<'a> Flattener<'a> {
     fn rmw(&mut self, rmw: &Rmw) -> Result<Body, BuildError> {
         let case = |alu: Alu| {
             let out = rmw.out.filter(|_| alu.has_output()).unwrap_or(Field::SINK);
-            Case { work: alu.code(), operand: alu.operand().unwrap_or(Field::SINK), out }
+            Case { alu, operand: alu.operand().unwrap_or(Field::SINK), out }
         };
         let (array, index, select) = (small(rmw.array.0)?, rmw.index, rmw.select);
         if let (DECIDED, [(_, alu)]) = (select, &rmw.cases[..]) {

@@ -39,7 +39,7 @@ pub(crate) fn blocks(
     wanted: &[Field],
     decided_by: &[Field],
 ) -> Vec<Block> {
-    let mut start = Known { values: Phv::new(), mask: 0 };
+    let mut start = Known { values: Phv::new(), mask: 0, copies: Vec::new() };
     for (at, decl) in program.fields.iter().enumerate() {
         // Nobody has written a field that the parser does not supply.
         let field = Field(u8::try_from(at).expect("there are fewer fields"));
@@ -57,11 +57,18 @@ struct Known {
     values: Phv,
     /// A bit for each field that is known.
     mask: u64,
+    /// Fields that have the value of another one, and that one: who is read is not written any more.
+    copies: Vec<(Field, Field)>,
 }
 
 impl Known {
     fn value(&self, field: Field) -> Option<u64> {
         (self.mask & bit(field) != 0).then(|| self.values.get(field))
+    }
+
+    /// The field that this one is a copy of, or itself.
+    fn original(&self, field: Field) -> Field {
+        self.copies.iter().find(|(copy, _)| *copy == field).map_or(field, |(_, original)| *original)
     }
 
     fn learn(&mut self, field: Field, value: Option<u64>) {
@@ -88,11 +95,14 @@ impl Known {
     fn pass(&mut self, step: &Step) {
         for field in writes(step) {
             self.learn(field, None);
+            self.copies.retain(|(copy, _)| *copy != field);
         }
         if let Step::Compute(Compute { gate: None, primitives, .. }) = step {
             for instruction in primitives {
-                if let Primitive::Set { to, value } = *instruction {
-                    self.learn(to, Some(value));
+                match *instruction {
+                    Primitive::Set { to, value } => self.learn(to, Some(value)),
+                    Primitive::Copy { to, from } => self.copies.push((to, self.original(from))),
+                    _ => {}
                 }
             }
         }
@@ -223,6 +233,7 @@ fn simplify(step: &Step, known: &Known, bits: &impl Fn(Field) -> u32) -> Option<
     }
     match &mut step {
         Step::Rmw(rmw) => {
+            rmw.index = known.original(rmw.index);
             if rmw.select != DECIDED
                 && let Some(value) = value(rmw.select)
             {

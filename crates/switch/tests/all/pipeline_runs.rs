@@ -244,3 +244,28 @@ fn a_plan_that_decides_on_the_way_does_what_the_program_does() {
         program.clear();
     }
 }
+
+#[test]
+fn a_plan_goes_where_a_field_was_copied_from_unless_it_got_another_value() {
+    let mut p = ProgramBuilder::new("copies");
+    let (x, y) = (p.parsed("x", 3), p.parsed("y", 1));
+    let [same, perhaps] = ["same", "perhaps"].map(|name| p.metadata(name, 3));
+    let [cells, more] = [("cells", 2), ("more", 3)]
+        .map(|(name, stage)| p.array(Array { name: name.into(), stage, bits: 8, entries: 8 }));
+    let copies = [same, perhaps].map(|to| Primitive::Copy { to, from: x });
+    let another = vec![Primitive::Set { to: perhaps, value: 5 }];
+    for (stage, gate, primitives) in [(0, None, copies.to_vec()), (1, Some(Gate::is(y, 1)), another)] {
+        p.compute(Compute { name: format!("stage {stage}"), stage, gate, primitives });
+    }
+    for (array, index) in [(cells, same), (more, perhaps)] {
+        p.rmw(Rmw { array, index, gate: None, select: x, cases: vec![(3, Alu::Set(x))], out: None });
+    }
+    let mut program = p.build(&Budget::PUBLISHED).unwrap();
+    let plan = program.plan(&[], &[], &[]).unwrap();
+    let mut phv = Phv::new();
+    phv.set(x, 3);
+    phv.set(y, 1);
+    program.run_plan(&plan, &mut phv);
+    assert_eq!((program.cell(cells, 3), program.cell(more, 5)), (Some(3), Some(3)));
+    assert_eq!(phv.get(same), 0, "nobody sees it");
+}

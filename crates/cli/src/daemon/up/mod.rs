@@ -12,8 +12,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rackmem::attach::socket_of;
-use rackmem::rack_file::{Given, TransportKind};
-use rackmem::{NodeId, RackFile};
+use rackmem::rack_file::{Given, TransportKind, timeout_of};
+use rackmem::{Nanos, NodeId, RackFile};
 use status::ask;
 use status::document::Status;
 use tracing::{info, warn};
@@ -89,6 +89,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=3), conflicts_with = "config")]
     copies: Option<u16>,
 
+    /// A node that is not heard for this long is declared dead: longer on a machine with much else to do, such as 5s
+    /// [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = timeout_of, conflicts_with = "config")]
+    timeout: Option<Nanos>,
+
     /// Run the rack of this file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -118,7 +123,7 @@ impl Args {
     /// What is said of the rack's memory.
     fn shape(&self) -> Given<'static> {
         let [cache, memory] = [&self.cache, &self.memory].map(|given| given.as_ref().map(|bytes| bytes.0));
-        Given { cache, memory, copies: self.copies, ..Given::default() }
+        Given { cache, memory, copies: self.copies, timeout: self.timeout, ..Given::default() }
     }
 }
 

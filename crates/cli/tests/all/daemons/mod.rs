@@ -61,6 +61,10 @@ fn racks_of_several_names_run_at_a_time() {
         let said = home.mistake(&["up", "--name", name], 2);
         assert!(said.contains("use 1 to 32 letters, digits and -"), "{said}");
     }
+    for (timeout, wants) in [("3", "write 3s or 400ms"), ("1ms", "write 50 ms to 10 min")] {
+        let said = home.mistake(&["up", "--timeout", timeout], 2);
+        assert!(said.contains(wants), "{said}");
+    }
     for rack in racks {
         assert_eq!(rack.interrupt().status.code(), Some(0));
     }
