@@ -71,6 +71,9 @@ const LOW: u64 = 0xff_ffff;
 /// As many readers as a lock cell can count.
 pub const MOST_READERS: u64 = WRITER - 1;
 
+/// A program, ready to run.
+pub(super) type Work = fn(u64, u64) -> (u64, u64);
+
 /// A program of a stateful ALU. See the [module](self) for what each does.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[allow(missing_docs, reason = "the module's table says what each does")]
@@ -217,103 +220,67 @@ impl Alu {
 
     /// What it does: the cell and the operand go in, the new cell and the output come out. Programs without an
     /// operand ignore theirs, and those without an output put out 0.
-    #[inline(always)]
-    pub(super) fn run(self, cell: u64, x: u64) -> (u64, u64) {
+    pub(super) const fn code(self) -> Work {
         match self {
-            Self::Read => (cell, cell),
-            Self::Set(_) => (x, x),
-            Self::Or(_) => (cell | x, cell | x),
-            Self::Compare(_) => (cell, if x > cell { NEWER } else { OLDER }),
-            Self::Raise(_) => match x.cmp(&cell) {
+            Self::Read => |cell, _| (cell, cell),
+            Self::Set(_) => |_, x| (x, x),
+            Self::Or(_) => |cell, x| (cell | x, cell | x),
+            Self::Compare(_) => |cell, x| (cell, if x > cell { NEWER } else { OLDER }),
+            Self::Raise(_) => |cell, x| match x.cmp(&cell) {
                 Ordering::Greater => (x, NEWER),
                 Ordering::Equal => (cell, SAME),
                 Ordering::Less => (cell, OLDER),
             },
-            Self::MatchTag(_) => (cell, if x == cell { HIT } else { MISS }),
-            Self::ProbeTag(_) => match cell {
+            Self::MatchTag(_) => |cell, x| (cell, if x == cell { HIT } else { MISS }),
+            Self::ProbeTag(_) => |cell, x| match cell {
                 _ if cell == x => (cell, PRESENT),
                 0 => (cell, VACANT),
                 _ => (cell, TAKEN),
             },
-            Self::ClaimIfEmpty(_) => {
-                if cell == 0 {
-                    (x, HIT)
-                } else {
-                    (cell, MISS)
-                }
-            }
-            Self::ClearIfEqual(_) => {
-                if x == cell {
-                    (0, HIT)
-                } else {
-                    (cell, MISS)
-                }
-            }
+            Self::ClaimIfEmpty(_) => |cell, x| if cell == 0 { (x, HIT) } else { (cell, MISS) },
+            Self::ClearIfEqual(_) => |cell, x| if x == cell { (0, HIT) } else { (cell, MISS) },
             Self::TryReadLock => {
-                if cell < MOST_READERS {
-                    (cell + 1, ACQUIRED)
-                } else {
-                    (cell, BUSY)
-                }
+                |cell, _| if cell < MOST_READERS { (cell + 1, ACQUIRED) } else { (cell, BUSY) }
             }
-            Self::TryWriteLock => {
-                if cell == 0 {
-                    (WRITER, ACQUIRED)
-                } else {
-                    (cell, BUSY)
-                }
-            }
-            Self::Release(_) => {
+            Self::TryWriteLock => |cell, _| if cell == 0 { (WRITER, ACQUIRED) } else { (cell, BUSY) },
+            Self::Release(_) => |cell, x| {
                 let fits = x <= cell && (x ^ cell) & WRITER == 0;
                 (if fits { cell - x } else { cell }, 0)
-            }
-            Self::JoinWriters(_) => match cell {
+            },
+            Self::JoinWriters(_) => |cell, x| match cell {
                 0 => (x, ACQUIRED),
                 _ if cell > WRITER => (x, cell),
                 _ => (cell, BUSY),
             },
-            Self::Leave(_) => {
-                if cell == x {
-                    (0, 0)
-                } else {
-                    (cell, FOLLOWED)
-                }
-            }
-            Self::TakeIfEqual(_) => (if cell == x { 0 } else { cell }, cell),
-            Self::CountOrMark(_) => {
+            Self::Leave(_) => |cell, x| if cell == x { (0, 0) } else { (cell, FOLLOWED) },
+            Self::TakeIfEqual(_) => |cell, x| (if cell == x { 0 } else { cell }, cell),
+            Self::CountOrMark(_) => |cell, x| {
                 let new = match cell {
                     _ if x == ACQUIRED => cell.wrapping_add(1),
                     0 => x,
                     _ => cell,
                 };
                 (new, new)
+            },
+            Self::SetIfZero(_) => |cell, x| (if cell == 0 { x } else { cell }, cell),
+            Self::And(_) => |cell, x| (cell & x, cell & x),
+            Self::TakeIfFree(_) => {
+                |cell, x| (if cell & 0xff == 0 { cell.wrapping_add(0x100 + x) } else { cell }, cell)
             }
-            Self::SetIfZero(_) => (if cell == 0 { x } else { cell }, cell),
-            Self::And(_) => (cell & x, cell & x),
-            Self::TakeIfFree(_) => (if cell & 0xff == 0 { cell.wrapping_add(0x100 + x) } else { cell }, cell),
-            Self::MarkIfEqual(_) => (if cell == x { cell.wrapping_sub(128) } else { cell }, cell),
-            Self::SetIfAny(_) => (if cell == 0 { 0 } else { x }, cell),
-            Self::TakeIfMost(_) => match (cell ^ x) >> 24 {
+            Self::MarkIfEqual(_) => |cell, x| (if cell == x { cell.wrapping_sub(128) } else { cell }, cell),
+            Self::SetIfAny(_) => |cell, x| (if cell == 0 { 0 } else { x }, cell),
+            Self::TakeIfMost(_) => |cell, x| match (cell ^ x) >> 24 {
                 0 => (cell.wrapping_add(1 << 62), cell & LOW),
                 _ => (cell, 0),
             },
-            Self::LookIfHigh(_) => (cell, if cell >> 32 == x >> 32 { cell & LOW } else { 0 }),
-            Self::KeepIfEqual(_) => {
-                if cell == x {
-                    (cell, cell)
-                } else {
-                    (0, 0)
-                }
-            }
-            Self::LowerIfEqual(_) => (if cell == x { cell & !0xff_ffff } else { cell }, cell),
-            Self::Passed(_) => (cell, if ahead(cell, x) < 0 { HIT } else { MISS }),
-            Self::Advance(_) => {
-                if cell != 0 && ahead(cell, x) >= 0 {
-                    (x.wrapping_add(257), HIT)
-                } else {
-                    (cell, MISS)
-                }
-            }
+            Self::LookIfHigh(_) => |cell, x| (cell, if cell >> 32 == x >> 32 { cell & LOW } else { 0 }),
+            Self::KeepIfEqual(_) => |cell, x| if cell == x { (cell, cell) } else { (0, 0) },
+            Self::LowerIfEqual(_) => |cell, x| (if cell == x { cell & !0xff_ffff } else { cell }, cell),
+            Self::Passed(_) => |cell, x| (cell, if ahead(cell, x) < 0 { HIT } else { MISS }),
+            Self::Advance(_) => |cell, x| {
+                let ahead = ahead(cell, x);
+                if cell != 0 && ahead >= 0 { (x.wrapping_add(257), HIT) } else { (cell, MISS) }
+            },
         }
     }
 }
@@ -330,7 +297,7 @@ mod tests {
     const X: Field = Field(0);
 
     fn run(alu: Alu, cell: u64, x: u64) -> (u64, u64) {
-        alu.run(cell, x)
+        alu.code()(cell, x)
     }
 
     #[test]

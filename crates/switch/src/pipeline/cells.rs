@@ -37,11 +37,23 @@ impl Cells {
     /// Does something to a cell, if there is such a one: what fits is written, and what else comes of it is returned.
     #[inline(always)]
     pub(super) fn change(&mut self, index: usize, work: impl FnOnce(u64) -> (u64, u64)) -> Option<u64> {
-        let ((word, at), mask) = (self.place(index)?, self.mask);
-        let word = self.words.get_mut(word)?;
+        let mask = self.mask;
+        // Most passes only look: leave the cache line clean.
+        if self.shift == WORD_SHIFT {
+            let word = self.words.get_mut(index)?;
+            let (new, output) = work(*word);
+            if new & mask != *word {
+                *word = new & mask;
+            }
+            return Some(output);
+        }
+        if index >= self.entries {
+            return None;
+        }
+        let bit = index << self.shift;
+        let (word, at) = (self.words.get_mut(bit / WORD_BITS)?, bit % WORD_BITS);
         let old = *word >> at & mask;
         let (new, output) = work(old);
-        // Most passes only look: leave the cache line clean.
         if new & mask != old {
             *word = *word & !(mask << at) | (new & mask) << at;
         }
@@ -50,18 +62,14 @@ impl Cells {
 
     #[inline(always)]
     pub(super) fn get(&self, index: usize) -> Option<u64> {
-        let (word, at) = self.place(index)?;
-        self.words.get(word).map(|word| *word >> at & self.mask)
-    }
-
-    /// The word that a cell is in, if there is such a one, and where in it.
-    #[inline(always)]
-    fn place(&self, index: usize) -> Option<(usize, u32)> {
         if self.shift == WORD_SHIFT {
-            return Some((index, 0));
+            return self.words.get(index).copied();
         }
-        let bit = (index < self.entries).then(|| index << self.shift)?;
-        Some((bit / WORD_BITS, (bit % WORD_BITS) as u32))
+        if index >= self.entries {
+            return None;
+        }
+        let bit = index << self.shift;
+        self.words.get(bit / WORD_BITS).map(|word| *word >> (bit % WORD_BITS) & self.mask)
     }
 
     #[inline]

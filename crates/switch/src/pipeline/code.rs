@@ -5,7 +5,7 @@
 
 use alloc::boxed::Box;
 
-use super::alu::{Alu, HIT, MISS};
+use super::alu::{HIT, MISS, Work};
 use super::cells::Cells;
 use super::phv::{Field, Phv};
 use super::primitive::Primitive;
@@ -110,7 +110,7 @@ pub(super) struct Way {
 /// A program of an array.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
-    pub(super) alu: Alu,
+    pub(super) work: Work,
     pub(super) operand: Field,
     pub(super) out: Field,
 }
@@ -261,7 +261,7 @@ impl FlatTable {
 fn rmw(arrays: &mut [Cells], array: u8, index: Field, case: Case, phv: &mut Phv) {
     let (index, operand) = (to_index(phv.get(index)), phv.get(case.operand));
     if let Some(cells) = arrays.get_mut(usize::from(array))
-        && let Some(output) = cells.change(index, |cell| case.alu.run(cell, operand))
+        && let Some(output) = cells.change(index, |cell| (case.work)(cell, operand))
     {
         phv.set(case.out, output);
     }

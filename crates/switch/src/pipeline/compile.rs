@@ -187,7 +187,7 @@ impl<'a> Flattener<'a> {
     fn rmw(&mut self, rmw: &Rmw) -> Result<Body, BuildError> {
         let case = |alu: Alu| {
             let out = rmw.out.filter(|_| alu.has_output()).unwrap_or(Field::SINK);
-            Case { alu, operand: alu.operand().unwrap_or(Field::SINK), out }
+            Case { work: alu.code(), operand: alu.operand().unwrap_or(Field::SINK), out }
         };
         let (array, index, select) = (small(rmw.array.0)?, rmw.index, rmw.select);
         if let (DECIDED, [(_, alu)]) = (select, &rmw.cases[..]) {
