@@ -61,7 +61,7 @@ impl InlineChains {
     pub(super) fn new(nodes: usize, steering: Option<Steering>) -> Self {
         let hub = Hub::default();
         let port = |node: u16| Port {
-            nic: Mutex::new(Nic::new(NodeId(node), nodes, MTU, TIMEOUT)),
+            nic: Mutex::new(Nic::new(NodeId(node), nodes, MTU, (TIMEOUT, Nanos::MAX))),
             transport: hub.connect(PeerId::node(NodeId(node))),
             due: AtomicU64::new(u64::MAX),
             pools: Pools::default(),

@@ -32,6 +32,9 @@ const RETRANSMISSION_FLOOR: Nanos = Nanos::from_millis(10);
 /// losses, would be a minute. Ten packets a second for what a node waits for overload nobody.
 const RETRANSMISSION_MOST: Nanos = Nanos::from_millis(100);
 
+/// How long a node that is not dead may be silent before the connection to it begins anew.
+const LEAST_SILENCE: Nanos = Nanos::from_millis(2_500);
+
 /// What a node needs to know to join.
 #[derive(Clone, Debug)]
 pub struct NodeSetup {
@@ -151,10 +154,12 @@ impl NetworkedNode {
         let locks =
             node::locks::LockNodeConfig { retransmission: config.retransmission, ..rack.locks(setup.id) };
         let room = transport.one_sided_room();
+        // If it is dead, that is to be known before: then others do what it was asked, or it is said that it is dead.
+        let silence = Nanos(setup.timing.timeout.0.saturating_mul(2)).max(LEAST_SILENCE);
         let node = Arc::new_cyclic(|this| Self {
             this: this.clone(),
             chains: ChainSide::new(rack.steers(), setup.timing.timeout, rack.refill),
-            verbs: Verbs::new(setup.id, rack.places(), room, RETRANSMISSION_FLOOR),
+            verbs: Verbs::new(setup.id, rack.places(), room, (RETRANSMISSION_FLOOR, silence)),
             incarnation,
             id: setup.id,
             memory: Arc::new(rack.memory_with_copies()),

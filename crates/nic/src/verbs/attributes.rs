@@ -144,7 +144,7 @@ pub struct ToSend {
     /// nothing is lost.
     pub timeout: Nanos,
     /// How often that is done before the peer is given up.
-    pub retries: u8,
+    pub retries: u32,
     /// How often a request may meet no receive; [`ToSend::FOREVER`] is no limit.
     pub rnr_retries: u8,
     /// READs, atomics and object reads in flight at a time.

@@ -5,10 +5,11 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
+use wire::Nanos;
+
 use super::TransportKind;
 use super::units::{bytes_text, span_text};
 use crate::config::Config;
-use wire::Nanos;
 
 /// What a rack file begins with that is not the default.
 #[derive(Clone, Copy, Default, Debug)]

@@ -34,53 +34,38 @@ pub(super) struct Code {
 #[repr(u8)]
 pub(super) enum Body {
     /// If the gate is closed, so many steps do not happen.
-    Gate {
-        gate: Gate,
-        skip: u16,
-    },
+    Gate { gate: Gate, skip: u16 },
     /// The field, of one bit, says where it goes on.
-    Branch {
-        field: Field,
-        to: [u16; 2],
-    },
+    Branch { field: Field, to: [u16; 2] },
     /// The field says where it goes on, by `targets` from `to` on.
-    Decide {
-        field: Field,
-        mask: u16,
-        to: u16,
-    },
+    Decide { field: Field, mask: u16, to: u16 },
     /// The pass is over.
     End,
     /// A program of an array.
-    Rmw {
-        array: u8,
-        index: Field,
-        case: Case,
-    },
+    Rmw { array: u8, index: Field, case: Case },
     /// `MatchTag` in several arrays that share index and operand: the lookup in a set's ways.
-    Lookup {
-        index: Field,
-        operand: Field,
-        ways: Range,
-    },
+    Lookup { index: Field, operand: Field, ways: Range },
     /// One of several programs of an array, or none.
-    Select {
-        array: u8,
-        index: Field,
-        select: Field,
-        cases: u8,
-    },
+    Select { array: u8, index: Field, select: Field, cases: u8 },
     /// A table.
     Table(u8),
-    // The instructions: first the field that each writes.
+    /// The instructions, from here on: first the field that each writes. A constant.
     Set(Field, u64),
+    /// Another field's value.
     Copy([Field; 2]),
+    /// Bitwise and.
     And([Field; 3]),
+    /// Bitwise or.
     Or([Field; 3]),
+    /// Sum.
     Add([Field; 3]),
+    /// Whether two fields are equal.
     Equals([Field; 3]),
+    /// Whether one is 0.
     IsZero([Field; 2]),
+    /// One of two others, which a third picks.
     OneOf([Field; 4]),
+    /// A number below so many.
     Hash([Field; 2], u64),
 }
 

@@ -207,7 +207,7 @@ impl<R: Rules, M: Packets> Rig<'_, R, M> {
     }
 
     pub(super) fn beginning(&self, to_owner: wire::roce::Psn, to_peer: wire::roce::Psn) -> Beginning {
-        let retries = self.common.plan.retries as u8;
+        let retries = self.common.plan.retries as u32;
         Beginning { to_owner, to_peer, outstanding: OUTSTANDING, retries }
     }
 

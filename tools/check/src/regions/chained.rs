@@ -75,7 +75,7 @@ pub(crate) struct Beginning {
     /// READs and atomics of the client in flight at a time.
     pub(crate) outstanding: u32,
     /// How often a request is sent again until its connection is given up.
-    pub(crate) retries: u8,
+    pub(crate) retries: u32,
 }
 
 struct Link {

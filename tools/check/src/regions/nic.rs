@@ -138,7 +138,7 @@ pub(super) struct Nic<R: Rules> {
     /// Those of clients of chains, and of memory to them.
     pub(super) chains: Chained,
     completions: CqNumber,
-    retries: u8,
+    retries: u32,
     waiting: Vec<VecDeque<u64>>,
     pub(super) works: BTreeMap<u64, Work>,
     pub(super) next: u64,
@@ -180,7 +180,7 @@ impl<R: Rules> Nic<R> {
             connections,
             chains: Chained::default(),
             completions,
-            retries: plan.retries as u8,
+            retries: plan.retries as u32,
             waiting: vec![VecDeque::new(); nodes],
             works: BTreeMap::new(),
             next: 0,

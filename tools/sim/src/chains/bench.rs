@@ -53,7 +53,7 @@ pub struct Bench {
     /// Silence after which a NIC sends again. Timeouts are 4.096 us doubled so often as one likes; this is the eighth doubling.
     pub timeout: Nanos,
     /// How often.
-    pub retries: u8,
+    pub retries: u32,
 
     /// How long a cursor counts. Ours: Clover's epochs are tens of milliseconds (its published source), and so is this.
     pub lease: Nanos,

@@ -67,10 +67,9 @@ impl Home {
         self.0.join(name)
     }
 
-    /// Writes a file. A rack file that says nothing of it has the patience of [`up`](Self::up).
     pub(crate) fn write(&self, name: &str, content: &str) -> String {
         let path = self.path(name);
-        fs::write(&path, content.replace("# timeout = \"1 s\"", "timeout = \"3 s\"")).unwrap();
+        fs::write(&path, content).unwrap();
         path.to_str().unwrap().to_owned()
     }
 

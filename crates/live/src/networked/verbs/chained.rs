@@ -36,7 +36,7 @@ const READ_CHUNK: u32 = 16;
 const ACK_DELAY: Nanos = Nanos::from_micros(100);
 
 /// How often a request is sent again until its connection is given up: for about a second.
-const RETRIES: u8 = 100;
+const RETRIES: u32 = 100;
 
 /// How a connection begins, as both its ends know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -129,11 +129,12 @@ pub(super) fn mtu_of(room: usize) -> Mtu {
 }
 
 impl Verbs {
-    /// For a node of a rack of so many; packets of the path have capacity for `room` bytes of payload.
-    pub(super) fn new(me: NodeId, nodes: usize, room: usize, timeout: Nanos) -> Self {
+    /// For a node of a rack of so many; packets of the path have capacity for `room` bytes of payload. When they are sent again, and how
+    /// long a peer may be silent: see [`Nic::new`].
+    pub(super) fn new(me: NodeId, nodes: usize, room: usize, times: (Nanos, Nanos)) -> Self {
         let mtu = mtu_of(room);
         Self {
-            nic: Mutex::new(Nic::new(me, nodes, mtu, timeout)),
+            nic: Mutex::new(Nic::new(me, nodes, mtu, times)),
             due: AtomicU64::new(u64::MAX),
             is_asked: AtomicBool::new(false),
             serving: Mutex::new(()),

@@ -68,6 +68,8 @@ pub(crate) struct Nic {
     scratch: Vec<u64>,
     /// Shortest time until a packet is sent again.
     pub(super) timeout: Nanos,
+    /// How often that is, until a peer that is silent is given up.
+    retries: u32,
     pub(super) malformed: u64,
     /// The epoch as of which connections are.
     pub(super) known: SwitchEpoch,
@@ -78,7 +80,8 @@ pub(crate) struct Nic {
 }
 
 impl Nic {
-    pub(crate) fn new(me: NodeId, nodes: usize, mtu: Mtu, timeout: Nanos) -> Self {
+    /// Sends again what is not answered within `timeout`, until the peer has been silent for so long.
+    pub(crate) fn new(me: NodeId, nodes: usize, mtu: Mtu, (timeout, silence): (Nanos, Nanos)) -> Self {
         let mut device = Device::new(REGIONS);
         let mut names = |access| {
             device
@@ -111,6 +114,7 @@ impl Nic {
             effects: Vec::new(),
             scratch: Vec::new(),
             timeout,
+            retries: u32::try_from(silence.0 / timeout.0).unwrap_or(u32::MAX),
             malformed: 0,
             known: SwitchEpoch(0),
             gone: Vec::new(),
@@ -187,7 +191,7 @@ impl Nic {
         };
         let send = ToSend {
             timeout: self.timeout,
-            retries: u8::MAX,
+            retries: self.retries,
             outstanding: OUTSTANDING,
             ..ToSend::new(any.2)
         };

@@ -20,6 +20,7 @@ use crate::chains::{Home, LAST_PASS};
 use crate::memory::regions::Shape;
 
 const TICK: Nanos = Nanos::from_millis(1);
+const TIMES: (Nanos, Nanos) = (Nanos::from_millis(10), Nanos::from_millis(2_500));
 
 struct Two {
     nics: [Nic; 2],
@@ -34,7 +35,7 @@ impl Two {
         let hub = Hub::default();
         let node = |at: u16| NodeId(at);
         let mut two = Self {
-            nics: [0, 1].map(|at| Nic::new(node(at), 2, Mtu::B1024, Nanos::from_millis(10))),
+            nics: [0, 1].map(|at| Nic::new(node(at), 2, Mtu::B1024, TIMES)),
             transports: [0, 1].map(|at| hub.connect(PeerId::node(node(at)))),
             now: Nanos(1),
             lost: 0,

@@ -76,7 +76,7 @@ pub(crate) struct Requester {
     /// Requests that are answered by more than an acknowledgement, between `unanswered` and `next`.
     outstanding: u32,
     /// Times left that silence may be met with repetition.
-    retries: u8,
+    retries: u32,
     /// Times left that a request may meet no receive.
     rnr_retries: u8,
     deadline: Nanos,

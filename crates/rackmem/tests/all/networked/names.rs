@@ -1,6 +1,6 @@
 //! Names between processes, also over a network that loses, doubles and reorders; and nodes that die.
 
-use rackmem::{Error, Locked, NameError, NodeHandle, NodeId, Value, Words};
+use rackmem::{Config, Error, GlobalAddr, Locked, NameError, Nanos, NodeHandle, NodeId, Value, Words};
 
 use crate::names_everywhere::{Nodes, everywhere, names_at};
 use crate::networked::rig::{Processes, until};
@@ -162,4 +162,15 @@ fn what_a_dead_node_made_at_others_is_there() {
     for name in [&lock, &value] {
         here.remove_name(name).unwrap();
     }
+}
+
+#[test]
+fn whoever_asks_a_node_that_dies_is_told_so_however_long_it_takes_until_that_is_known() {
+    let config = Config { nodes: 2, memory: 8 << 20, cache: 1 << 20, ..Config::default() };
+    let mut rack = Processes::start_patient(false, config, Nanos::from_millis(4_000));
+    let mut here = rack.nodes[0].here();
+    let name = names_at(&here, 1, "there");
+    rack.cut_off(1);
+    let asked = here.named::<Value<u64>>(&name).create(1).map(drop);
+    assert_eq!(asked, Err(NameError::Failed(Error::NodeDown { addr: GlobalAddr::new(NodeId(1), 0) })));
 }
