@@ -1,6 +1,6 @@
 //! Names between processes, also over a network that loses, doubles and reorders; and nodes that die.
 
-use rackmem::{Config, Error, GlobalAddr, Locked, NameError, Nanos, NodeHandle, NodeId, Value, Words};
+use rackmem::{Config, Error, Locked, NameError, Nanos, NodeHandle, NodeId, Value, Words};
 
 use crate::names_everywhere::{Nodes, everywhere, names_at};
 use crate::networked::rig::{Processes, until};
@@ -172,5 +172,5 @@ fn whoever_asks_a_node_that_dies_is_told_so_however_long_it_takes_until_that_is_
     let name = names_at(&here, 1, "there");
     rack.cut_off(1);
     let asked = here.named::<Value<u64>>(&name).create(1).map(drop);
-    assert_eq!(asked, Err(NameError::Failed(Error::NodeDown { addr: GlobalAddr::new(NodeId(1), 0) })));
+    assert_eq!(asked, Err(NameError::Lost { name, home: NodeId(1) }));
 }
