@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use rackmem::rack_file::{Given, Location, TransportKind, example};
 use rackmem::transport::udp;
-use rackmem::{AttachError, Attachments, NodeHandle, NodeId, Rack, RackFile, SwitchProcess};
+use rackmem::{AttachError, Attachments, Nanos, NodeHandle, NodeId, Rack, RackFile, SwitchProcess};
 
 pub(crate) const NODES: usize = 3;
 
@@ -15,7 +15,7 @@ pub(crate) const NODES: usize = 3;
 pub(crate) type Attach = fn(&RackFile, NodeId) -> Result<Rack, AttachError>;
 
 /// On a machine with many more threads than processors a living node must not be taken for dead.
-const PATIENT: &str = "timeout = \"2 s\"\n";
+const TIMEOUT: Nanos = Nanos::from_millis(2000);
 
 /// A rack of places with transports of their own.
 pub(crate) struct Places {
@@ -42,10 +42,11 @@ impl Places {
         std::fs::create_dir_all(&folder).unwrap();
         let addresses = udp::unused_addresses(NODES + 1).unwrap();
         let (rack, switch) = lines.split_once("[switch]\n").unwrap_or((lines, ""));
-        let text =
-            example("places", transport, &addresses, Given { runtime: Some("run"), ..Given::default() })
-                .replace("[rack]", &format!("[rack]\nmemory = \"8 MiB\"\n{PATIENT}{rack}"))
-                .replace("[switch]", &format!("[switch]\n{switch}"));
+        let given =
+            Given { runtime: Some("run"), memory: Some(8 << 20), timeout: Some(TIMEOUT), ..Given::default() };
+        let text = example("places", transport, &addresses, given)
+            .replace("[rack]", &format!("[rack]\n{rack}"))
+            .replace("[switch]", &format!("[switch]\n{switch}"));
         let path = folder.join("rack.toml");
         std::fs::write(&path, &text).unwrap();
         let file = RackFile::parse(&path, &text).unwrap();
